@@ -1,0 +1,76 @@
+//! Which CPUs this process may use, and pinning a thread to one of them.
+
+use crate::Error;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The CPUs in this thread's affinity mask, ascending.
+#[must_use]
+pub fn allowed() -> Vec<usize> {
+    sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()).unwrap_or_default()
+}
+
+/// Checks a list of CPUs, one per thread, before any thread is started.
+///
+/// A CPU may be named more than once: its threads then share it.
+///
+/// # Errors
+/// [`Error::NoCpu`] for an empty list, [`Error::Cpu`] for one that may not be used.
+pub fn check(cpus: &[usize]) -> Result<(), Error> {
+    let allowed = allowed();
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        _ if cpus.is_empty() => Err(Error::NoCpu),
+        Some(&cpu) => Err(Error::Cpu { cpu, allowed: ranges(&allowed) }),
+        None => Ok(()),
+    }
+}
+
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// [`Error::Pin`] with what the system said.
+pub fn pin(cpu: usize) -> Result<(), Error> {
+    let refused = |source| Error::Pin { cpu, source };
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(refused(std::io::ErrorKind::InvalidInput.into()));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|errno| refused(errno.into()))
+}
+
+/// `0-3,8` for 0, 1, 2, 3, 8.
+fn ranges(cpus: &[usize]) -> String {
+    cpus.chunk_by(|a, b| a + 1 == *b)
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cpus_is_written_as_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+    }
+
+    #[test]
+    fn a_cpu_outside_the_mask_is_refused_by_name() {
+        let error = check(&[allowed()[0], 1023]).unwrap_err();
+        assert!(matches!(error, Error::Cpu { cpu: 1023, .. }), "{error}");
+        assert!(matches!(check(&[]), Err(Error::NoCpu)));
+    }
+
+    #[test]
+    fn a_pinned_thread_may_use_that_cpu_only() {
+        let cpu = *allowed().last().unwrap();
+        let seen = std::thread::spawn(move || pin(cpu).map(|()| allowed())).join().unwrap();
+        assert_eq!(seen.unwrap(), [cpu]);
+        assert!(matches!(pin(1 << 40), Err(Error::Pin { .. })));
+    }
+}

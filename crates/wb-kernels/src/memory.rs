@@ -1,0 +1,263 @@
+//! Memory for the arrays: mapped for the purpose, aligned, with a huge-page policy, and with the
+//! residency measured instead of believed.
+
+use crate::Error;
+use rustix::{io::Errno, mm};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{ffi::c_void, fs, io, ops::Range, ptr};
+
+/// Which pages the arrays shall live on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HugePages {
+    /// What the system does without being asked.
+    #[default]
+    Inherit,
+    /// Huge pages are asked for (MADV_HUGEPAGE).
+    Always,
+    /// Huge pages are forbidden (MADV_NOHUGEPAGE).
+    Never,
+}
+
+/// How much memory the arrays take and how much of it was on huge pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Residency {
+    /// Bytes of the arrays, padding included.
+    pub bytes: u64,
+    /// Bytes of them that were on huge pages, as the kernel counts them (AnonHugePages).
+    pub huge_bytes: u64,
+}
+
+/// Anonymous private memory, zeroed, untouched, aligned to [`Memory::ALIGNMENT`].
+///
+/// It lies between two inaccessible pages, so that the kernel never merges it with other
+/// mappings and its residency is its own.
+#[derive(Debug)]
+pub struct Memory {
+    reserved: *mut c_void,
+    reserved_bytes: usize,
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; shared access through it is either read-only
+// (no method gives `&mut` from `&self`) or unsafe with its own contract.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// Numbers for which all-zero memory is a value.
+pub trait Number: Copy + Send + Sync + sealed::Sealed + 'static {}
+impl Number for f32 {}
+impl Number for f64 {}
+impl Number for i64 {}
+impl Number for u64 {}
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for i64 {}
+    impl Sealed for u64 {}
+}
+
+impl Memory {
+    /// Alignment of the first byte: the size of a huge page.
+    pub const ALIGNMENT: usize = 2 << 20;
+    const PAGE: usize = 4096;
+
+    /// Maps `bytes`, which nothing has touched yet: the thread that first writes a page decides
+    /// its node.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where less is available, [`Error::Map`] or [`Error::HugePages`] where
+    /// the system refuses.
+    pub fn map(bytes: usize, huge: HugePages) -> Result<Self, Error> {
+        fits(bytes as u64)?;
+        let refused = |errno: Errno| Error::Map { bytes, source: errno.into() };
+        // Room for a guard on each side and for moving the start to the alignment.
+        let length = bytes.max(1).div_ceil(Self::PAGE).checked_mul(Self::PAGE);
+        let reserved_bytes = length
+            .and_then(|length| length.checked_add(Self::ALIGNMENT + 2 * Self::PAGE))
+            .ok_or_else(|| refused(Errno::NOMEM))?;
+        let length = reserved_bytes - Self::ALIGNMENT - 2 * Self::PAGE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing
+        // that exists.
+        let reserved = unsafe {
+            mm::mmap_anonymous(
+                ptr::null_mut(),
+                reserved_bytes,
+                mm::ProtFlags::empty(),
+                mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE,
+            )
+        }
+        .map_err(refused)?;
+        let first = reserved as usize + Self::PAGE;
+        let offset = first.next_multiple_of(Self::ALIGNMENT) - reserved as usize;
+        let memory = Self { reserved, reserved_bytes, base: reserved.cast::<u8>().wrapping_add(offset), bytes };
+        // SAFETY: base..base + length lies inside the reservation made above, which only
+        // `memory` knows.
+        unsafe {
+            let base = memory.base.cast();
+            mm::mprotect(base, length, mm::MprotectFlags::READ | mm::MprotectFlags::WRITE).map_err(refused)?;
+            if let Some(advice) = huge.advice() {
+                mm::madvise(base, length, advice).map_err(|errno| Error::HugePages { source: errno.into() })?;
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Bytes as asked for.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The first byte. Reading and writing through it is the caller's unsafe business.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// All of it as numbers; the remainder that fills none is left out.
+    #[must_use]
+    pub fn as_slice<T: Number>(&self) -> &[T] {
+        // SAFETY: mapped, readable, initialised to zero by the kernel, aligned to 2 MiB; every
+        // bit pattern is a value of T; `&self` forbids `&mut` at the same time.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
+    }
+
+    /// All of it as numbers to be written; the remainder that fills none is left out.
+    #[must_use]
+    pub fn as_mut_slice<T: Number>(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
+    }
+
+    /// Measures how much of it is on huge pages now. Ask before it is dropped and after it was
+    /// written.
+    ///
+    /// # Errors
+    /// [`Error::Smaps`] where the kernel does not tell.
+    pub fn residency(&self) -> Result<Residency, Error> {
+        let smaps = fs::read_to_string("/proc/self/smaps").map_err(|source| Error::Smaps { source })?;
+        let start = self.base as usize;
+        Ok(Residency { bytes: self.bytes as u64, huge_bytes: huge_bytes(&smaps, start..start + self.bytes) })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the whole reservation belongs to this value and nothing can borrow from it any
+        // more.
+        let outcome = unsafe { mm::munmap(self.reserved, self.reserved_bytes) };
+        debug_assert!(outcome.is_ok());
+    }
+}
+
+impl HugePages {
+    fn advice(self) -> Option<mm::Advice> {
+        match self {
+            Self::Inherit => None,
+            Self::Always => Some(mm::Advice::LinuxHugepage),
+            Self::Never => Some(mm::Advice::LinuxNoHugepage),
+        }
+    }
+}
+
+/// Says so when `bytes` are more than the system can give without swapping. Where the system
+/// does not tell, mapping decides.
+///
+/// # Errors
+/// [`Error::Memory`] with both figures.
+pub fn fits(bytes: u64) -> Result<(), Error> {
+    match available() {
+        Ok(Some(available)) if available < bytes => Err(Error::Memory { needs: bytes, available }),
+        _ => Ok(()),
+    }
+}
+
+fn available() -> io::Result<Option<u64>> {
+    Ok(kilobytes(&fs::read_to_string("/proc/meminfo")?, "MemAvailable:"))
+}
+
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// Sums AnonHugePages over the mappings of `smaps` that overlap `range`.
+fn huge_bytes(smaps: &str, range: Range<usize>) -> u64 {
+    let (mut inside, mut sum) = (false, 0);
+    for line in smaps.lines() {
+        if let Some(mapping) = addresses(line) {
+            inside = mapping.start < range.end && range.start < mapping.end;
+        } else if inside {
+            sum += kilobytes(line, "AnonHugePages:").unwrap_or(0);
+        }
+    }
+    sum
+}
+
+/// `7f00-7f10 rw-p …`, the line that opens each mapping.
+fn addresses(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zeroed_aligned_and_writable_to_its_end() {
+        for bytes in [1, 4096, (2 << 20) + 24] {
+            let mut memory = Memory::map(bytes, HugePages::Inherit).unwrap();
+            assert_eq!(memory.as_ptr() as usize % Memory::ALIGNMENT, 0);
+            assert!(memory.as_slice::<u64>().iter().all(|&word| word == 0));
+            memory.as_mut_slice::<u64>().fill(7);
+            assert_eq!(memory.as_slice::<u64>().len(), bytes / 8);
+            assert!(memory.as_slice::<u64>().iter().all(|&word| word == 7));
+        }
+    }
+
+    #[test]
+    fn residency_follows_the_policy_as_far_as_the_kernel_does() {
+        let bytes = 8 << 20;
+        let resident = |huge| {
+            let mut memory = Memory::map(bytes, huge).unwrap();
+            memory.as_mut_slice::<u64>().fill(1);
+            memory.residency().unwrap()
+        };
+        assert_eq!(resident(HugePages::Never), Residency { bytes: bytes as u64, huge_bytes: 0 });
+        let enabled = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        if enabled.is_ok_and(|mode| !mode.contains("[never]")) {
+            assert!(resident(HugePages::Always).huge_bytes <= bytes as u64);
+        } else {
+            println!("SKIPPED: transparent huge pages are off here");
+        }
+    }
+
+    #[test]
+    fn more_than_the_system_has_is_refused_with_both_figures() {
+        let error = Memory::map(usize::MAX / 2, HugePages::Inherit).unwrap_err();
+        assert!(matches!(error, Error::Memory { .. } | Error::Map { .. }), "{error}");
+    }
+
+    #[test]
+    fn only_overlapping_mappings_are_counted() {
+        let smaps = "\
+1000-2000 rw-p 00000000 00:00 0
+AnonHugePages:      2048 kB
+2000-4000 rw-p 00000000 00:00 0
+Rss:                   8 kB
+AnonHugePages:      4096 kB
+9000-a000 r--p 00000000 08:01 12  /bin/true
+AnonHugePages:         8 kB
+";
+        assert_eq!(huge_bytes(smaps, 0x2000..0x3000), 4 << 20);
+        assert_eq!(huge_bytes(smaps, 0x1800..0x2800), 6 << 20);
+        assert_eq!(huge_bytes(smaps, 0x5000..0x6000), 0);
+    }
+}

@@ -1,0 +1,273 @@
+//! A team: plain threads, each pinned to its CPU, that start together and are timed together.
+
+use crate::{Error, cpus};
+use std::{
+    hint, io,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Runs `body` once per CPU, each on its own thread pinned there, and returns what they returned,
+/// in the order of `cpus`.
+///
+/// The bodies start together: all threads run and are pinned before the first body begins.
+///
+/// # Errors
+/// A CPU that may not be used, or a thread that could not be started or pinned. No body has run
+/// then.
+///
+/// # Panics
+/// Panics when a body does; the other members are released from their barriers first.
+pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&Member<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
+    cpus::check(cpus)?;
+    let barrier = Barrier::new(cpus.len());
+    let (barrier, body) = (&barrier, &body);
+    thread::scope(|scope| {
+        let mut members = Vec::with_capacity(cpus.len());
+        for (index, &cpu) in cpus.iter().enumerate() {
+            let member = Member { index, count: cpus.len(), barrier };
+            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                let _guard = Breaks(barrier);
+                if let Err(error) = cpus::pin(cpu) {
+                    barrier.break_it();
+                    return Err(error);
+                }
+                barrier.try_wait().map_err(|Broken| abandoned(cpu))?;
+                Ok(body(&member))
+            });
+            match spawned {
+                Ok(handle) => members.push(handle),
+                Err(source) => {
+                    barrier.break_it();
+                    return Err(Error::Thread { cpu, source });
+                }
+            }
+        }
+        let results: Vec<_> = members.into_iter().map(|member| member.join()).collect();
+        let (mut values, mut first) = (Vec::with_capacity(results.len()), None);
+        for result in results {
+            match result {
+                Ok(Ok(value)) => values.push(value),
+                // The member whose pinning was refused tells more than those it left waiting.
+                Ok(Err(error @ Error::Pin { .. })) => first = Some(error),
+                Ok(Err(error)) => first = first.or(Some(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        first.map_or(Ok(values), Err)
+    })
+}
+
+fn abandoned(cpu: usize) -> Error {
+    Error::Thread { cpu, source: io::Error::other("another thread of the team could not start") }
+}
+
+/// One thread of a team, as its body sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    /// Its position in the list of CPUs.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+    barrier: &'a Barrier,
+}
+
+impl Member<'_> {
+    /// Waits until every member has come here.
+    ///
+    /// Spins, and gives way to the scheduler after a while so that several threads can share one
+    /// CPU. Everything that members wrote before is visible to all after.
+    ///
+    /// # Panics
+    /// Panics when another member has panicked, instead of waiting for it for ever.
+    pub fn wait(&self) {
+        if self.barrier.try_wait().is_err() {
+            panic!("another thread of the team panicked");
+        }
+    }
+
+    /// Times `work` from a common start: all members arrive, then each takes its own times.
+    pub fn timed<T>(&self, work: impl FnOnce() -> T) -> (T, Span) {
+        self.wait();
+        let start = Instant::now();
+        let value = work();
+        (value, Span { start, end: Instant::now() })
+    }
+
+    /// This member's share of `items`: contiguous, in order, sizes differing by one at most.
+    #[must_use]
+    pub fn share(&self, items: usize) -> std::ops::Range<usize> {
+        let cut = |index: usize| (items as u128 * index as u128 / self.count as u128) as usize;
+        cut(self.index)..cut(self.index + 1)
+    }
+}
+
+/// When one member began and ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Just after the barrier.
+    pub start: Instant,
+    /// After its last piece of work.
+    pub end: Instant,
+}
+
+impl Span {
+    /// This member's own time.
+    #[must_use]
+    pub fn own(&self) -> Duration {
+        self.end - self.start
+    }
+
+    /// Wall time of a team: from the first to leave the start to the last to end.
+    #[must_use]
+    pub fn wall(spans: &[Self]) -> Duration {
+        let start = spans.iter().map(|span| span.start).min();
+        let end = spans.iter().map(|span| span.end).max();
+        start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)
+    }
+}
+
+/// Turns before a waiting thread gives way; some ten microseconds.
+const SPINS: u32 = 2_000;
+
+/// Keeps what is written by all apart from what is only read, on cache lines of its own
+/// (128 bytes: CPUs fetch lines in pairs).
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+#[derive(Debug)]
+struct Barrier {
+    members: usize,
+    broken: AtomicBool,
+    arrived: Line<AtomicUsize>,
+    round: Line<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct Broken;
+
+impl Barrier {
+    fn new(members: usize) -> Self {
+        Self {
+            members,
+            broken: AtomicBool::new(false),
+            arrived: Line(AtomicUsize::new(0)),
+            round: Line(AtomicUsize::new(0)),
+        }
+    }
+
+    fn break_it(&self) {
+        self.broken.store(true, SeqCst);
+    }
+
+    fn try_wait(&self) -> Result<(), Broken> {
+        let round = self.round.0.load(Acquire);
+        if self.arrived.0.fetch_add(1, AcqRel) + 1 == self.members {
+            self.arrived.0.store(0, Relaxed);
+            self.round.0.store(round.wrapping_add(1), Release);
+            return Ok(());
+        }
+        let mut spins = 0;
+        while self.round.0.load(Acquire) == round {
+            if self.broken.load(Relaxed) {
+                return Err(Broken);
+            }
+            if spins < SPINS {
+                spins += 1;
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Breaks the barrier when its thread unwinds.
+struct Breaks<'a>(&'a Barrier);
+
+impl Drop for Breaks<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.break_it();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cpus(threads: usize) -> Vec<usize> {
+        cpus::allowed().into_iter().cycle().take(threads).collect()
+    }
+
+    #[test]
+    fn members_return_in_order_from_their_own_cpu() {
+        let cpus = cpus(5);
+        let seen = run(&cpus, |member| (member.index, cpus::allowed())).unwrap();
+        for (index, &cpu) in cpus.iter().enumerate() {
+            assert_eq!(seen[index], (index, vec![cpu]));
+        }
+    }
+
+    #[test]
+    fn what_was_written_before_a_barrier_is_seen_after_it() {
+        let written: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
+        run(&cpus(4), |member| {
+            for round in 1..=200 {
+                written[member.index].store(round, Relaxed);
+                member.wait();
+                assert!(written.iter().all(|value| value.load(Relaxed) == round));
+                member.wait();
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_panic_in_one_member_releases_the_others() {
+        let outcome = std::panic::catch_unwind(|| {
+            run(&cpus(3), |member| {
+                assert_ne!(member.index, 1, "made to fail");
+                member.wait();
+            })
+        });
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn an_unusable_cpu_stops_the_team_before_any_body_runs() {
+        let ran = AtomicBool::new(false);
+        let outcome = run(&[cpus(1)[0], 1023], |_| ran.store(true, SeqCst));
+        assert!(matches!(outcome, Err(Error::Cpu { cpu: 1023, .. })));
+        assert!(!ran.load(SeqCst));
+    }
+
+    #[test]
+    fn wall_time_runs_from_the_first_start_to_the_last_end() {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        let spans = [Span { start: at(2), end: at(5) }, Span { start: at(1), end: at(9) }];
+        assert_eq!(Span::wall(&spans), Duration::from_millis(8));
+        assert_eq!(Span::wall(&[]), Duration::ZERO);
+    }
+
+    proptest! {
+        #[test]
+        fn shares_cover_everything_once(items in 0usize..5000, count in 1usize..70) {
+            let barrier = Barrier::new(count);
+            let mut next = 0;
+            for index in 0..count {
+                let share = Member { index, count, barrier: &barrier }.share(items);
+                prop_assert_eq!(share.start, next);
+                prop_assert!(share.len() <= items / count + 1);
+                next = share.end;
+            }
+            prop_assert_eq!(next, items);
+        }
+    }
+}
