@@ -1,0 +1,125 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+use crate::Samples;
+
+/// The confidence of every interval unless told otherwise
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Two order statistics and how sure they are to have the population's quantile between them
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// The lower end, itself a sample
+    pub low: f64,
+    /// The upper end, itself a sample
+    pub high: f64,
+    /// The probability reached, as a fraction of 1; at least the one asked for, since ranks are whole numbers
+    pub confidence_reached: f64,
+}
+
+impl Interval {
+    /// Half the width relative to a centre, in percent.
+    ///
+    /// An interval without width is 0 % wide wherever it lies; otherwise `None` where the centre is 0, since no width
+    /// is small beside nothing.
+    pub fn half_width_percent(&self, centre: f64) -> Option<f64> {
+        let half = (self.high - self.low) / 2.0;
+        if half == 0.0 {
+            return Some(0.0);
+        }
+        Some(half / centre.abs() * 100.0).filter(|percent| percent.is_finite())
+    }
+
+    /// Whether a value lies between the ends, the ends included
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+/// The distribution-free interval of the population's median. `None` when there are too few samples for the
+/// confidence: fewer than 6 for 95 %. See [`quantile_interval`].
+pub fn median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
+    quantile_interval(samples, 0.5, confidence)
+}
+
+/// The distribution-free interval of the population's quantile `p`, between two order statistics.
+///
+/// How many of n samples lie below the quantile is binomial whatever the distribution (Thompson 1936; David, Nagaraja,
+/// Order Statistics, 3rd ed., section 7.1). Each end is the innermost order statistic that errs with at most half of
+/// 1 − confidence, so that either end also stands alone as a one-sided bound. Exact for a continuous population, at
+/// least as sure for one with ties. It presumes independent samples and a number of them that was fixed beforehand.
+///
+/// `None` when no order statistic reaches the confidence on one side, or when `p` or the confidence is not between
+/// 0 and 1.
+pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<Interval> {
+    let within = |x: f64| x > 0.0 && x < 1.0;
+    if !within(p) || !within(confidence) {
+        return None;
+    }
+    let n = samples.count() as u64;
+    let below = Binomial::new(p, n).ok()?;
+    // Confidences like 0.9375 are met exactly; rounding must not lose them.
+    let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
+
+    // Ranks count from 1: the lower end errs when fewer than `low` samples are below the quantile.
+    let low = first(n, |rank| below.cdf(rank) > tail);
+    let high = first(n, |rank| below.sf(rank) <= tail) + 1;
+    if low == 0 || high > n {
+        return None;
+    }
+    Some(Interval {
+        low: samples.sorted()[low as usize - 1],
+        high: samples.sorted()[high as usize - 1],
+        confidence_reached: 1.0 - below.cdf(low - 1) - below.sf(high - 1),
+    })
+}
+
+/// The first of 0..n from which on the condition holds, or n
+fn first(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut from, mut to) = (0, n);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if holds(middle) { to = middle } else { from = middle + 1 }
+    }
+    from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(n: usize, p: f64, confidence: f64) -> Option<(usize, usize, f64)> {
+        let ranks: Vec<f64> = (1..=n).map(|rank| rank as f64).collect();
+        let interval = quantile_interval(&Samples::new(&ranks).unwrap(), p, confidence)?;
+        Some((interval.low as usize, interval.high as usize, interval.confidence_reached))
+    }
+
+    #[test]
+    fn a_median_has_an_interval_at_95_percent_from_6_samples_on() {
+        assert_eq!(ranks(5, 0.5, 0.95), None);
+        let (low, high, reached) = ranks(6, 0.5, 0.95).unwrap();
+        assert_eq!((low, high), (1, 6));
+        assert!((reached - 0.96875).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_confidence_that_is_met_exactly_is_met() {
+        assert_eq!(ranks(5, 0.5, 0.9375).map(|(low, high, _)| (low, high)), Some((1, 5)));
+    }
+
+    #[test]
+    fn a_confidence_or_quantile_out_of_range_has_no_interval() {
+        for (p, confidence) in [(0.5, 1.0), (0.5, 0.0), (0.5, f64::NAN), (0.0, 0.9), (1.0, 0.9), (f64::NAN, 0.9)] {
+            assert_eq!(ranks(1000, p, confidence), None);
+        }
+    }
+
+    #[test]
+    fn the_width_beside_a_median_of_zero_is_undefined_unless_there_is_none() {
+        let interval = |low, high| Interval { low, high, confidence_reached: 0.95 };
+        assert_eq!(interval(-1.0, 1.0).half_width_percent(0.0), None);
+        assert_eq!(interval(0.0, 0.0).half_width_percent(0.0), Some(0.0));
+        assert_eq!(interval(-103.0, -97.0).half_width_percent(-100.0), Some(3.0));
+    }
+}

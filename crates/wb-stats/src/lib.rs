@@ -1,0 +1,17 @@
+//! Pure statistics of samples: what was measured, how sure it is, and when there are enough.
+//!
+//! Numbers in, numbers out. It must not know what a sample is of: no metric, unit, direction, host, clock or file.
+//!
+//! Start with [`Samples`], the only way in: whatever takes one cannot fail. Then [`Summary`], [`median_interval`], and
+//! [`Rule`], which decides after every sample whether another one is needed. `docs/statistics.md` tells why these
+//! were chosen and what they were seen to be worth.
+
+mod interval;
+mod rule;
+mod samples;
+mod summary;
+
+pub use interval::{CONFIDENCE, Interval, median_interval, quantile_interval};
+pub use rule::{Budget, Decision, Rule, Spread, Stop};
+pub use samples::{SampleError, Samples};
+pub use summary::Summary;
