@@ -1,0 +1,1 @@
+//! The agent on a worker: its protocol, its server, and the Worker handle

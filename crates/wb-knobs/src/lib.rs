@@ -1,0 +1,1 @@
+//! The settings and conditions that make measurements noisy

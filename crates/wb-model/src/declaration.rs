@@ -1,0 +1,50 @@
+//! What a test says of itself. A test in Rust and a test in TOML make the same declaration.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Param, TestName};
+
+/// How long what a test prepares stays alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Prepared anew for every sample.
+    #[default]
+    Sample,
+    /// Prepared once for all samples of a cell, and kept alive between them.
+    Cell,
+}
+
+/// Something a test needs on its worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Requirement {
+    /// The program that must be found in PATH.
+    pub program: String,
+    /// Debian's package that has it.
+    pub package: String,
+}
+
+/// A test's declaration: help, validation, `list`, documentation and schema come from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Declaration {
+    /// Its name.
+    pub name: TestName,
+    /// What it measures, in a line.
+    pub summary: String,
+    /// Raised when the test starts to measure differently; part of every definition key.
+    pub version: u32,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// How long what it prepares stays alive.
+    pub scope: Scope,
+    /// What it needs on its worker.
+    pub requires: Vec<Requirement>,
+}
+
+impl Declaration {
+    /// The parameter of this name or alias.
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|param| param.name == name || param.aliases.iter().any(|alias| alias == name))
+    }
+}

@@ -1,0 +1,388 @@
+//! Parameters of tests: their values, their kinds, and how a typed struct declares them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Nanos};
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any number.
+    Number(f64),
+    /// A text, a size (`4k`) or a time (`5s`).
+    Text(String),
+    /// Several values that are one value of the parameter.
+    List(Vec<Value>),
+}
+
+/// Parameters by name, sorted.
+pub type Params = BTreeMap<String, Value>;
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{value}"),
+            Self::Text(value) => write!(f, "{value}"),
+            Self::List(values) => {
+                let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+                write!(f, "{}", texts.join("+"))
+            }
+        }
+    }
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ParamKind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Integer {
+        /// The least.
+        min: Option<i64>,
+        /// The largest.
+        max: Option<i64>,
+    },
+    /// Any number.
+    Number {
+        /// The least.
+        min: Option<f64>,
+        /// The largest.
+        max: Option<f64>,
+    },
+    /// A size.
+    Bytes,
+    /// A time.
+    Duration,
+    /// One of these.
+    Choice {
+        /// The allowed values.
+        values: Vec<String>,
+    },
+    /// Any text.
+    Text,
+    /// Several values of one kind, together one value.
+    List {
+        /// The kind of each.
+        of: Box<ParamKind>,
+    },
+}
+
+/// A declared parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Param {
+    /// Its name, in kebab-case.
+    pub name: String,
+    /// Other names it answers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// What it does.
+    pub help: String,
+    /// What values it takes.
+    #[serde(flatten)]
+    pub kind: ParamKind,
+    /// Its value where none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// How its value follows from the machine where none is given, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+    /// Whether its value always stands in the name of the case.
+    #[serde(default)]
+    pub axis: bool,
+}
+
+/// A value that a parameter does not take.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{why}")]
+pub struct BadValue {
+    /// What is wrong with it.
+    pub why: String,
+    /// The values that would be right, where they can be listed.
+    pub allowed: Vec<String>,
+}
+
+impl ParamKind {
+    /// The one canonical form of this value.
+    pub fn normalise(&self, value: &Value) -> Result<Value, BadValue> {
+        let plain = |why: String| BadValue { why, allowed: Vec::new() };
+        let text = value.to_string();
+        match self {
+            Self::Bool => match text.as_str() {
+                "true" | "yes" | "on" | "1" => Ok(Value::Bool(true)),
+                "false" | "no" | "off" | "0" => Ok(Value::Bool(false)),
+                _ => Err(BadValue {
+                    why: format!("`{text}` is neither true nor false"),
+                    allowed: vec!["true".into(), "false".into()],
+                }),
+            },
+            Self::Integer { min, max } => {
+                let number: i64 = text.parse().map_err(|_| plain(format!("`{text}` is not a whole number")))?;
+                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
+                Ok(Value::Integer(number))
+            }
+            Self::Number { min, max } => {
+                let number: f64 = text.parse().map_err(|_| plain(format!("`{text}` is not a number")))?;
+                if !number.is_finite() {
+                    return Err(plain(format!("`{text}` is not a finite number")));
+                }
+                within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
+                Ok(Value::Number(number))
+            }
+            Self::Bytes => text.parse::<Bytes>().map(|v| Value::Text(v.to_string())).map_err(|e| plain(e.to_string())),
+            Self::Duration => {
+                text.parse::<Nanos>().map(|v| Value::Text(v.to_string())).map_err(|e| plain(e.to_string()))
+            }
+            Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
+                Some(allowed) => Ok(Value::Text(allowed.clone())),
+                None => Err(BadValue { why: format!("`{text}` is not one of its values"), allowed: values.clone() }),
+            },
+            Self::Text => match value {
+                Value::List(_) => Err(plain("one text is expected here".to_owned())),
+                _ => Ok(Value::Text(text)),
+            },
+            Self::List { of } => match value {
+                Value::List(values) => {
+                    values.iter().map(|v| of.normalise(v)).collect::<Result<_, _>>().map(Value::List)
+                }
+                one => Ok(Value::List(vec![of.normalise(one)?])),
+            },
+        }
+    }
+
+    /// The kind in a word or as the list of its values, for tables.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Bool => "true|false".to_owned(),
+            Self::Integer { min, max } => format!("whole number{}", range(min.as_ref(), max.as_ref())),
+            Self::Number { min, max } => format!("number{}", range(min.as_ref(), max.as_ref())),
+            Self::Bytes => "size".to_owned(),
+            Self::Duration => "time".to_owned(),
+            Self::Choice { values } => values.join("|"),
+            Self::Text => "text".to_owned(),
+            Self::List { of } => format!("list of {}", of.describe()),
+        }
+    }
+}
+
+fn within<T: PartialOrd + fmt::Display>(value: &T, min: Option<&T>, max: Option<&T>) -> Result<(), String> {
+    match (min, max) {
+        (Some(min), _) if value < min => Err(format!("{value} is below the least allowed value {min}")),
+        (_, Some(max)) if value > max => Err(format!("{value} is above the largest allowed value {max}")),
+        _ => Ok(()),
+    }
+}
+
+fn range<T: fmt::Display>(min: Option<&T>, max: Option<&T>) -> String {
+    match (min, max) {
+        (None, None) => String::new(),
+        (Some(min), None) => format!(" from {min}"),
+        (None, Some(max)) => format!(" up to {max}"),
+        (Some(min), Some(max)) => format!(" {min} to {max}"),
+    }
+}
+
+/// A parameter whose value always stands in the name of the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Axis<T>(pub T);
+
+impl<T> Deref for Axis<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Axis<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = T::json_schema(generator);
+        schema.insert("x-axis".to_owned(), true.into());
+        schema
+    }
+}
+
+impl Param {
+    /// The parameters that a struct declares by its JSON Schema.
+    ///
+    /// Beside the standard keywords these are read: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
+    /// `x-resolved` (how the machine decides it), set with `#[schemars(extend(…))]`.
+    pub fn declared_by<T: JsonSchema>() -> Vec<Self> {
+        let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+        settings.inline_subschemas = true;
+        let schema = settings.into_generator().into_root_schema_for::<T>();
+        let properties = schema.get("properties").and_then(|p| p.as_object());
+        properties.into_iter().flatten().map(|(name, property)| Self::from_property(name, property)).collect()
+    }
+
+    fn from_property(name: &str, property: &serde_json::Value) -> Self {
+        let text = |key: &str| property.get(key).and_then(|v| v.as_str()).map(str::to_owned);
+        let aliases = property.get("x-aliases").and_then(|v| v.as_array());
+        let default = property.get("default").filter(|v| !v.is_null());
+        let kind = kind_of(property);
+        let default = default
+            .and_then(|v| serde_json::from_value::<Value>(v.clone()).ok())
+            .map(|value| kind.normalise(&value).unwrap_or(value));
+        Self {
+            name: name.to_owned(),
+            aliases: aliases.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+            help: text("description").unwrap_or_default().replace('\n', " "),
+            kind,
+            default,
+            resolved: text("x-resolved"),
+            axis: property.get("x-axis").and_then(|v| v.as_bool()).unwrap_or(false),
+        }
+    }
+}
+
+/// The kind that a property's schema describes; `null` alternatives (an `Option`) are passed over.
+fn kind_of(property: &serde_json::Value) -> ParamKind {
+    if let Some(values) = choices(property) {
+        return ParamKind::Choice { values };
+    }
+    if let Some(alternatives) = property.get("anyOf").and_then(|v| v.as_array()) {
+        let real = alternatives.iter().find(|v| v.get("type").and_then(|t| t.as_str()) != Some("null"));
+        return real.map_or(ParamKind::Text, kind_of);
+    }
+    match property.get("format").and_then(|v| v.as_str()) {
+        Some("bytes") => return ParamKind::Bytes,
+        Some("duration") => return ParamKind::Duration,
+        _ => {}
+    }
+    let types: Vec<&str> = match property.get("type") {
+        Some(serde_json::Value::String(one)) => vec![one.as_str()],
+        Some(serde_json::Value::Array(many)) => many.iter().filter_map(|v| v.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let bound = |key: &str| property.get(key);
+    if types.contains(&"boolean") {
+        ParamKind::Bool
+    } else if types.contains(&"integer") {
+        let whole = |key| bound(key).and_then(|v| v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)));
+        ParamKind::Integer { min: whole("minimum"), max: whole("maximum") }
+    } else if types.contains(&"number") {
+        let number = |key| bound(key).and_then(|v| v.as_f64());
+        ParamKind::Number { min: number("minimum"), max: number("maximum") }
+    } else if types.contains(&"array") {
+        ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_of)) }
+    } else {
+        ParamKind::Text
+    }
+}
+
+/// The values of an enum's schema, whether its variants have descriptions or not.
+fn choices(property: &serde_json::Value) -> Option<Vec<String>> {
+    let texts = |values: &Vec<serde_json::Value>| -> Vec<String> {
+        values.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+    };
+    if let Some(values) = property.get("enum").and_then(|v| v.as_array()) {
+        return Some(texts(values));
+    }
+    let alternatives = property.get("oneOf").and_then(|v| v.as_array())?;
+    let all =
+        alternatives.iter().flat_map(|one| match (one.get("const"), one.get("enum").and_then(|v| v.as_array())) {
+            (Some(value), _) => value.as_str().map(str::to_owned).into_iter().collect(),
+            (None, Some(values)) => texts(values),
+            (None, None) => Vec::new(),
+        });
+    Some(all.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Rw {
+        /// Reads
+        #[default]
+        Read,
+        /// Writes
+        RandWrite,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    struct Example {
+        /// What is done
+        #[schemars(extend("x-aliases" = ["rw"]))]
+        test_types: Axis<Rw>,
+        /// How much at once
+        block_size: Axis<Bytes>,
+        /// How long
+        runtime: Nanos,
+        /// Requests in flight
+        #[schemars(range(min = 1))]
+        iodepth: u32,
+        /// Threads
+        #[schemars(extend("x-resolved" = "one per CPU"))]
+        threads: Option<u32>,
+        cpus: Vec<u32>,
+        direct: bool,
+        kind: Option<Rw>,
+    }
+
+    impl Default for Example {
+        fn default() -> Self {
+            Self {
+                test_types: Axis(Rw::Read),
+                block_size: Axis(Bytes(4096)),
+                runtime: Nanos(180_000_000_000),
+                iodepth: 1,
+                threads: None,
+                cpus: Vec::new(),
+                direct: true,
+                kind: None,
+            }
+        }
+    }
+
+    #[test]
+    fn a_struct_declares_its_parameters() {
+        let params = Param::declared_by::<Example>();
+        let of = |name: &str| params.iter().find(|p| p.name == name).unwrap();
+        assert_eq!(of("test-types").aliases, ["rw"]);
+        assert!(of("test-types").axis);
+        assert_eq!(of("test-types").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
+        assert_eq!(of("test-types").default, Some(Value::Text("read".into())));
+        assert_eq!(of("block-size").default, Some(Value::Text("4k".into())));
+        assert_eq!(of("runtime").default, Some(Value::Text("3min".into())));
+        assert_eq!(of("iodepth").kind, ParamKind::Integer { min: Some(1), max: None });
+        assert_eq!(of("threads").default, None);
+        assert_eq!(of("threads").resolved.as_deref(), Some("one per CPU"));
+        assert!(matches!(of("cpus").kind, ParamKind::List { .. }));
+        assert_eq!(of("direct").kind, ParamKind::Bool);
+        assert_eq!(of("kind").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
+        assert_eq!(of("block-size").help, "How much at once");
+    }
+
+    #[test]
+    fn equal_values_become_the_same() {
+        assert_eq!(ParamKind::Bytes.normalise(&Value::Integer(4096)).unwrap(), Value::Text("4k".into()));
+        assert_eq!(ParamKind::Duration.normalise(&Value::Number(0.5)).unwrap(), Value::Text("500ms".into()));
+        assert_eq!(ParamKind::Bool.normalise(&Value::Integer(1)).unwrap(), Value::Bool(true));
+        let bad = ParamKind::Choice { values: vec!["read".into()] }.normalise(&Value::Text("reed".into())).unwrap_err();
+        assert_eq!(bad.allowed, ["read"]);
+        assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&Value::Integer(0)).is_err());
+    }
+}

@@ -1,0 +1,1 @@
+//! Plan files, test specifications, expansion into cells, selection

@@ -1,0 +1,1 @@
+//! Tables, charts and pages: draws finished results, computes none

@@ -1,0 +1,1 @@
+//! Scheduling, sampling rule, attempts, resume

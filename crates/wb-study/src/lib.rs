@@ -1,0 +1,1 @@
+//! From raw artefacts to values, gates, summaries and answers

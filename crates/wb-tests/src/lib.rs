@@ -1,0 +1,1 @@
+//! Every test that can be run: built in, declarative and external
