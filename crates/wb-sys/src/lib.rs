@@ -1,1 +1,16 @@
-//! What this machine is and does: facts, environment, processes, telemetry
+//! What this machine is and does: facts, environment, processes, telemetry.
+//!
+//! Everything is read through a [`SysRoot`], which is `/` or a made one, so that a laptop, a server
+//! and a box that nobody has can all be tested on any machine. This crate knows no test, no plan and
+//! no record, and judges nothing: what is noisy is for the knobs to say.
+//!
+//! Start with [`root`], then [`facts`] (what a plan depends on) and [`environment`] (the world, to be
+//! compared before and after).
+
+pub mod environment;
+pub mod facts;
+pub mod root;
+
+pub use environment::Environment;
+pub use facts::facts;
+pub use root::{SysError, SysRoot};
