@@ -11,10 +11,14 @@
 
 pub mod cpus;
 mod error;
+pub mod himeno;
 mod isa;
+pub mod linpack;
 pub mod memory;
 pub mod team;
+mod work;
 
 pub use error::Error;
 pub use isa::{Isa, UnknownIsa, UnsupportedIsa};
 pub use memory::{HugePages, Memory, Residency};
+pub use work::{Probe, Work};

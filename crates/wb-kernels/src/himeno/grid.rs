@@ -1,0 +1,103 @@
+//! The five sizes of the benchmark.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+
+/// Size of the grid, boundaries included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Grid {
+    /// 32 × 32 × 64, 3.7 MB
+    XS,
+    /// 64 × 64 × 128, 29 MB
+    S,
+    /// 128 × 128 × 256, 235 MB
+    M,
+    /// 256 × 256 × 512, 1.9 GB
+    L,
+    /// 512 × 512 × 1024, 15 GB
+    XL,
+}
+
+/// A name that is no grid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no grid: one of XS, S, M, L, XL")]
+pub struct UnknownGrid(pub String);
+
+impl Grid {
+    /// Every size, small to large.
+    pub const ALL: [Self; 5] = [Self::XS, Self::S, Self::M, Self::L, Self::XL];
+
+    /// Planes, rows in a plane, points in a row.
+    #[must_use]
+    pub fn extent(self) -> [usize; 3] {
+        match self {
+            Self::XS => [32, 32, 64],
+            Self::S => [64, 64, 128],
+            Self::M => [128, 128, 256],
+            Self::L => [256, 256, 512],
+            Self::XL => [512, 512, 1024],
+        }
+    }
+
+    /// Points that are computed: all but the boundary.
+    #[must_use]
+    pub fn interior(self) -> u64 {
+        self.extent().iter().map(|&points| points as u64 - 2).product()
+    }
+
+    /// Floating-point operations of one iteration: 34 for each interior point, as the benchmark
+    /// has always counted them.
+    #[must_use]
+    pub fn flops_per_iteration(self) -> u64 {
+        34 * self.interior()
+    }
+
+    /// The name as users type it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::XS => "XS",
+            Self::S => "S",
+            Self::M => "M",
+            Self::L => "L",
+            Self::XL => "XL",
+        }
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Grid {
+    type Err = UnknownGrid;
+
+    fn from_str(name: &str) -> Result<Self, UnknownGrid> {
+        Self::ALL
+            .into_iter()
+            .find(|grid| grid.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| UnknownGrid(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_survives_display_parse_and_serde() {
+        for grid in Grid::ALL {
+            assert_eq!(grid.to_string().to_lowercase().parse(), Ok(grid));
+            assert_eq!(serde_json::to_string(&grid).unwrap(), format!("\"{grid}\""));
+        }
+        assert_eq!("XXL".parse::<Grid>().unwrap_err().to_string(), "`XXL` is no grid: one of XS, S, M, L, XL");
+    }
+
+    #[test]
+    fn flops_are_thirty_four_for_each_interior_point() {
+        assert_eq!(Grid::S.flops_per_iteration(), 34 * 62 * 62 * 126);
+    }
+}

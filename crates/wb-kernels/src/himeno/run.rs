@@ -1,0 +1,264 @@
+//! Running the benchmark: placing the arrays, iterating in a team, reporting.
+
+use super::{
+    expected::{Verdict, validate},
+    fields::Fields,
+    grid::Grid,
+    sweep::Sweep,
+};
+use crate::{
+    Error, HugePages, Isa, Probe, Residency, Work, cpus,
+    team::{self, Member, Span},
+    work::measure,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+/// How himeno is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// Size of the grid.
+    pub grid: Grid,
+    /// One CPU for each thread.
+    pub cpus: Vec<usize>,
+    /// Instructions of the measured loops.
+    pub isa: Isa,
+    /// Pages of the arrays.
+    #[serde(default)]
+    pub huge_pages: HugePages,
+    /// How much is measured.
+    pub work: Work,
+}
+
+/// What himeno measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Report {
+    /// Size of the grid.
+    pub grid: Grid,
+    /// Threads, one for each CPU given.
+    pub threads: usize,
+    /// Instructions of the measured loops.
+    pub isa: Isa,
+    /// Measured iterations.
+    pub iterations: u64,
+    /// Wall time of the iterations, from the common start to the last thread's end.
+    pub seconds: f64,
+    /// Each thread's own time, in the order of the CPUs.
+    pub thread_seconds: Vec<f64>,
+    /// 34 for each interior point.
+    pub flops_per_iteration: u64,
+    /// Millions (10⁶) of floating-point operations per second.
+    pub mflops: f64,
+    /// Sum of the squared residuals in the last sweep.
+    pub gosa: f64,
+    /// How GOSA compares with what it has to be; absent where rounding in 32 bits leaves nothing
+    /// to compare.
+    pub verdict: Option<Verdict>,
+    /// GOSA where the measured run passed known places.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Sweeps whose GOSA exceeded the one before by more than rounding can explain. Any is wrong.
+    pub rises: u64,
+    /// The arrays and the pages they were on, after the run.
+    pub memory: Residency,
+    /// The calibration.
+    pub probe: Probe,
+}
+
+/// GOSA at one place of the measured run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Checkpoint {
+    /// After so many iterations.
+    pub iterations: u64,
+    /// GOSA of that sweep.
+    pub gosa: f64,
+    /// How it compares with what it has to be.
+    pub verdict: Option<Verdict>,
+}
+
+/// Iterations at which GOSA is recorded in passing.
+const CHECKPOINTS: [u64; 5] = [1, 3, 64, 100, 200];
+
+/// Runs himeno on its own threads and reports. Every run starts from the benchmark's initial
+/// state.
+///
+/// # Errors
+/// An instruction set or CPU that is not there, or memory that is lacking.
+pub fn run(config: &Config) -> Result<Report, Error> {
+    config.isa.require()?;
+    cpus::check(&config.cpus)?;
+    let fields = Fields::map(config.grid, config.huge_pages)?;
+    let solver = Solver::new(&fields, config.isa, config.cpus.len());
+    let measured = measure(config.work, |iterations| solver.run(&config.cpus, iterations))?;
+    let (history, spans) = measured.value;
+    let flops_per_iteration = config.grid.flops_per_iteration();
+    let judged = |(iterations, gosa)| Checkpoint { iterations, gosa, verdict: validate(config.grid, iterations, gosa) };
+    Ok(Report {
+        grid: config.grid,
+        threads: config.cpus.len(),
+        isa: config.isa,
+        iterations: measured.iterations,
+        seconds: measured.seconds,
+        thread_seconds: spans.iter().map(|span| span.own().as_secs_f64()).collect(),
+        flops_per_iteration,
+        mflops: flops_per_iteration as f64 * measured.iterations as f64 / measured.seconds / 1e6,
+        gosa: history.last,
+        verdict: validate(config.grid, measured.iterations, history.last),
+        checkpoints: CHECKPOINTS.into_iter().zip(history.passed).take(history.passed_count()).map(judged).collect(),
+        rises: history.rises,
+        memory: fields.memory.residency()?,
+        probe: measured.probe,
+    })
+}
+
+/// GOSA over the sweeps, without keeping it for every one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct History {
+    sweeps: u64,
+    pub(super) last: f64,
+    passed: [f64; CHECKPOINTS.len()],
+    rises: u64,
+}
+
+impl History {
+    /// A rise by less than this part is rounding: near the end all residuals are.
+    const ROUNDING: f64 = 1e-3;
+
+    fn push(&mut self, gosa: f64) {
+        self.sweeps += 1;
+        // Not `gosa > …`: what is no number has to count as well.
+        let falls = self.sweeps == 1 || gosa <= self.last * (1.0 + Self::ROUNDING);
+        self.rises += u64::from(!falls);
+        self.last = gosa;
+        if let Some(place) = CHECKPOINTS.iter().position(|&sweeps| sweeps == self.sweeps) {
+            self.passed[place] = gosa;
+        }
+    }
+
+    fn passed_count(&self) -> usize {
+        CHECKPOINTS.iter().filter(|&&sweeps| sweeps <= self.sweeps).count()
+    }
+}
+
+/// One thread's part of GOSA, on a cache line of its own.
+#[repr(align(128))]
+struct Part(AtomicU64);
+
+/// The arrays, the loops, and where threads leave their sums.
+pub(super) struct Solver<'a> {
+    fields: &'a Fields,
+    sweep: Sweep,
+    parts: Vec<Part>,
+}
+
+impl<'a> Solver<'a> {
+    /// For an instruction set that this CPU has.
+    pub(super) fn new(fields: &'a Fields, isa: Isa, threads: usize) -> Self {
+        Self { fields, sweep: Sweep::of(isa), parts: (0..threads).map(|_| Part(AtomicU64::new(0))).collect() }
+    }
+
+    /// Iterates from the initial state on the threads that the solver was made for.
+    pub(super) fn run(&self, cpus: &[usize], iterations: u64) -> Result<(Duration, (History, Vec<Span>)), Error> {
+        debug_assert_eq!(cpus.len(), self.parts.len());
+        let results = team::run(cpus, |member| {
+            let [planes, ..] = self.fields.grid.extent();
+            let interior = member.share(planes - 2);
+            let interior = interior.start + 1..interior.end + 1;
+            let first = if member.index == 0 { 0 } else { interior.start };
+            let last = if member.index + 1 == member.count { planes } else { interior.end };
+            // SAFETY: shares of different members do not overlap.
+            unsafe { self.fields.start(first..last) }
+            member.timed(|| self.iterate(member, interior.clone(), iterations))
+        })?;
+        let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
+        // Only the first member keeps the history.
+        let history = results.first().map(|(history, _)| *history).unwrap_or_default();
+        Ok((Span::wall(&spans), (history, spans)))
+    }
+
+    fn iterate(&self, member: &Member<'_>, planes: Range<usize>, iterations: u64) -> History {
+        let mut history = History::default();
+        for _ in 0..iterations {
+            // SAFETY: the instruction set was required; `p` is only read by all members, `wrk2`
+            // written by each in its own planes, until the barrier.
+            let part = unsafe { self.sweep.compute(self.fields, planes.clone()) };
+            self.parts[member.index].0.store(part.to_bits(), Relaxed);
+            member.wait();
+            // SAFETY: from here to the next barrier each member uses its own planes only.
+            unsafe { self.sweep.copy(self.fields, planes.clone()) }
+            if member.index == 0 {
+                history.push(self.parts.iter().map(|part| f64::from_bits(part.0.load(Relaxed))).sum());
+            }
+            member.wait();
+        }
+        history
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(grid: Grid, threads: usize, isa: Isa, work: Work) -> Config {
+        let cpus = cpus::allowed().into_iter().cycle().take(threads).collect();
+        Config { grid, cpus, isa, huge_pages: HugePages::Inherit, work }
+    }
+
+    #[test]
+    fn every_isa_gives_the_known_gosa_on_xs_and_s() {
+        for isa in Isa::available() {
+            for grid in [Grid::XS, Grid::S] {
+                let report = run(&config(grid, 1, isa, Work::Iterations(200))).unwrap();
+                assert_eq!(report.checkpoints.len(), 5);
+                for checkpoint in &report.checkpoints {
+                    assert!(checkpoint.verdict.is_some_and(|verdict| verdict.passed), "{isa} {checkpoint:?}");
+                }
+                assert!(report.verdict.is_some_and(|verdict| verdict.passed), "{report:?}");
+                assert_eq!(report.rises, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing_but_the_order_of_the_sum() {
+        let gosa = |threads| run(&config(Grid::XS, threads, Isa::widest(), Work::Iterations(50))).unwrap().gosa;
+        let alone = gosa(1);
+        for threads in [2, 3, 7, 40] {
+            assert!((gosa(threads) / alone - 1.0).abs() < 1e-12, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn a_time_is_filled_and_the_figures_agree() {
+        let report = run(&config(Grid::XS, 2, Isa::widest(), Work::Seconds(0.05))).unwrap();
+        assert_eq!((report.threads, report.thread_seconds.len()), (2, 2));
+        assert!(report.probe.iterations >= 1 && report.probe.seconds > 0.0);
+        let flops = report.mflops * 1e6 * report.seconds;
+        assert!((flops / (report.flops_per_iteration * report.iterations) as f64 - 1.0).abs() < 1e-9);
+        assert_eq!(report.memory.bytes, Fields::bytes(Grid::XS) as u64);
+    }
+
+    #[test]
+    fn a_rise_or_a_nan_of_gosa_is_counted() {
+        let mut history = History::default();
+        for gosa in [3.0, 2.0, 2.001, 2.5, f64::NAN, 1.0] {
+            history.push(gosa);
+        }
+        assert_eq!((history.rises, history.passed_count()), (3, 2));
+    }
+
+    #[test]
+    fn a_configuration_survives_json_and_unknown_keys_do_not() {
+        let json = r#"{"grid":"S","cpus":[0],"isa":"avx2","work":{"seconds":0.5}}"#;
+        let config: Config = serde_json::from_str(json).unwrap();
+        assert_eq!((config.grid, config.huge_pages, config.work), (Grid::S, HugePages::Inherit, Work::Seconds(0.5)));
+        assert!(serde_json::from_str::<Config>(&json.replace("grid", "gird")).is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! The measured loops: one Jacobi sweep over some planes, and copying it back.
+
+use super::fields::{Field, Fields, Strides};
+use super::lanes::{Lanes, scalar::F32x1};
+use crate::Isa;
+use std::ops::Range;
+
+/// Relaxation factor of the benchmark.
+const OMEGA: f32 = 0.8;
+
+/// The loops of one instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Sweep {
+    compute: unsafe fn(&Fields, Range<usize>) -> f64,
+    copy: unsafe fn(&Fields, Range<usize>),
+}
+
+impl Sweep {
+    /// The loops of an instruction set that [`Isa::require`] has found.
+    pub(super) fn of(isa: Isa) -> Self {
+        match isa {
+            Isa::Scalar => Self { compute: compute_scalar, copy: copy_scalar },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Sse2 => Self { compute: compute_sse2, copy: copy_sse2 },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Self { compute: compute_avx2, copy: copy_avx2 },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Self { compute: compute_avx512, copy: copy_avx512 },
+            #[cfg(not(target_arch = "x86_64"))]
+            other => unreachable!("isa {other} was required before"),
+        }
+    }
+
+    /// Computes `wrk2` of these interior planes from `p`; returns their part of GOSA.
+    ///
+    /// # Safety
+    /// The CPU has the instruction set; no thread writes `p` of these planes or the ones beside
+    /// them, and none uses `wrk2` of these.
+    #[inline]
+    pub(super) unsafe fn compute(self, fields: &Fields, planes: Range<usize>) -> f64 {
+        // SAFETY: the caller's promise.
+        unsafe { (self.compute)(fields, planes) }
+    }
+
+    /// Copies the interior of `wrk2` to `p`.
+    ///
+    /// # Safety
+    /// The CPU has the instruction set; no other thread uses `p` or writes `wrk2` of these planes.
+    #[inline]
+    pub(super) unsafe fn copy(self, fields: &Fields, planes: Range<usize>) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.copy)(fields, planes) }
+    }
+}
+
+macro_rules! loops {
+    ($lanes:ty, $compute:ident, $copy:ident $(, $features:literal)?) => {
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $compute(fields: &Fields, planes: Range<usize>) -> f64 {
+            // SAFETY: the caller's promise.
+            unsafe { compute::<$lanes>(fields, planes) }
+        }
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $copy(fields: &Fields, planes: Range<usize>) {
+            // SAFETY: the caller's promise.
+            unsafe { copy::<$lanes>(fields, planes) }
+        }
+    };
+}
+
+loops!(F32x1, compute_scalar, copy_scalar);
+#[cfg(target_arch = "x86_64")]
+loops!(super::lanes::sse2::F32x4, compute_sse2, copy_sse2);
+#[cfg(target_arch = "x86_64")]
+loops!(super::lanes::avx2::F32x8, compute_avx2, copy_avx2, "avx2,fma");
+#[cfg(target_arch = "x86_64")]
+loops!(super::lanes::avx512::F32x16, compute_avx512, copy_avx512, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
+
+/// # Safety
+/// As [`Sweep::compute`].
+#[inline(always)]
+unsafe fn compute<L: Lanes>(fields: &Fields, planes: Range<usize>) -> f64 {
+    let [_, rows, points] = fields.grid.extent();
+    let mut gosa = 0.0;
+    for i in planes {
+        for j in 1..rows - 1 {
+            let row = Row { fields: fields.row(Field::A0, i, j), strides: fields.strides };
+            // SAFETY: (i, j) is interior, so all neighbours exist; access by the caller's promise.
+            gosa += unsafe { compute_row::<L>(row, 0, points - 2) };
+        }
+    }
+    gosa
+}
+
+/// # Safety
+/// As [`Sweep::copy`].
+#[inline(always)]
+unsafe fn copy<L: Lanes>(fields: &Fields, planes: Range<usize>) {
+    let [_, rows, points] = fields.grid.extent();
+    for i in planes {
+        for j in 1..rows - 1 {
+            let (from, to) = (fields.row(Field::Wrk2, i, j), fields.row(Field::P, i, j));
+            // SAFETY: both rows have `points - 2` interior points; access by the caller's promise.
+            unsafe { copy_row::<L>(from, to, 0, points - 2) }
+        }
+    }
+}
+
+/// One row of all arrays.
+#[derive(Clone, Copy)]
+struct Row {
+    fields: *mut f32,
+    strides: Strides,
+}
+
+impl Row {
+    #[inline(always)]
+    fn of(self, field: Field) -> *mut f32 {
+        self.fields.wrapping_add(field as usize * self.strides.field)
+    }
+}
+
+/// Points `from..to` of a row, in vectors as wide as fit.
+///
+/// # Safety
+/// As [`Sweep::compute`], for an interior row.
+#[inline(always)]
+unsafe fn compute_row<L: Lanes>(row: Row, from: usize, to: usize) -> f64 {
+    use Field::*;
+    let plane = row.strides.plane as isize;
+    let line = row.strides.row as isize;
+    // SAFETY: every address is a point of an interior row or a neighbour of one.
+    unsafe {
+        let omega = L::splat(OMEGA);
+        let mut sum = L::no_sum();
+        let mut k = from;
+        while k + L::N <= to {
+            let at = |field: Field| L::load(row.of(field).wrapping_add(k));
+            let p = |i: isize, j: isize, k1: isize| {
+                L::load(row.of(P).wrapping_offset(i * plane + j * line + k1 + k as isize))
+            };
+            let here = p(0, 0, 0);
+            let s0 = at(Wrk1);
+            let s0 = at(A0).mul_add(p(1, 0, 0), s0);
+            let s0 = at(A1).mul_add(p(0, 1, 0), s0);
+            let s0 = at(A2).mul_add(p(0, 0, 1), s0);
+            let b0 = p(1, 1, 0).sub(p(1, -1, 0)).sub(p(-1, 1, 0)).add(p(-1, -1, 0));
+            let s0 = at(B0).mul_add(b0, s0);
+            let b1 = p(0, 1, 1).sub(p(0, -1, 1)).sub(p(0, 1, -1)).add(p(0, -1, -1));
+            let s0 = at(B1).mul_add(b1, s0);
+            let b2 = p(1, 0, 1).sub(p(-1, 0, 1)).sub(p(1, 0, -1)).add(p(-1, 0, -1));
+            let s0 = at(B2).mul_add(b2, s0);
+            let s0 = at(C0).mul_add(p(-1, 0, 0), s0);
+            let s0 = at(C1).mul_add(p(0, -1, 0), s0);
+            let s0 = at(C2).mul_add(p(0, 0, -1), s0);
+            let ss = s0.mul(at(A3)).sub(here).mul(at(Bnd));
+            sum = ss.add_squares(sum);
+            omega.mul_add(ss, here).store(row.of(Wrk2).wrapping_add(k));
+            k += L::N;
+        }
+        let rest = if L::N > 1 && k < to { compute_row::<L::Narrower>(row, k, to) } else { 0.0 };
+        L::total(sum) + rest
+    }
+}
+
+/// # Safety
+/// Both rows valid up to `to`, not overlapping.
+#[inline(always)]
+unsafe fn copy_row<L: Lanes>(source: *const f32, target: *mut f32, from: usize, to: usize) {
+    let mut k = from;
+    // SAFETY: k + N <= to, and the caller's promise.
+    unsafe {
+        while k + L::N <= to {
+            L::load(source.wrapping_add(k)).store(target.wrapping_add(k));
+            k += L::N;
+        }
+        if L::N > 1 && k < to {
+            copy_row::<L::Narrower>(source, target, k, to);
+        }
+    }
+}

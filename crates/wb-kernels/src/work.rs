@@ -1,0 +1,141 @@
+//! How much is measured: a number of iterations, or as many as last a time.
+
+use crate::Error;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How much work is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Exactly so many iterations.
+    Iterations(u64),
+    /// As many iterations as last at least so many seconds, found out beforehand.
+    Seconds(f64),
+}
+
+/// A shorter run of the same work before the measured one. Its time per iteration has to agree
+/// with the measured: a gate on it finds work that was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Probe {
+    /// Iterations of the probe.
+    pub iterations: u64,
+    /// Wall time of the probe.
+    pub seconds: f64,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(crate) struct Measured<T> {
+    pub(crate) iterations: u64,
+    pub(crate) seconds: f64,
+    pub(crate) value: T,
+    pub(crate) probe: Probe,
+}
+
+/// Probes share this part of the measured time…
+const PROBE_SHARE: f64 = 0.1;
+/// …but take no less than this, for the clock's and the caches' sake.
+const SHORTEST_PROBE: f64 = 0.01;
+/// Iterations are rounded up by this, since no two runs are equally fast.
+const MARGIN: f64 = 1.03;
+/// Measuring again because it came out too short ends after so many times: a machine that keeps
+/// speeding up is measured all the same, and the report says how long it took.
+const RETRIES: u32 = 4;
+
+/// Measures `once`, which does a number of iterations from the same initial state each time and
+/// tells their wall time.
+///
+/// # Errors
+/// What `once` says, and [`Error::Config`] for no work at all.
+pub(crate) fn measure<T>(
+    work: Work,
+    mut once: impl FnMut(u64) -> Result<(Duration, T), Error>,
+) -> Result<Measured<T>, Error> {
+    let mut run = |iterations: u64| {
+        once(iterations).map(|(wall, value)| (value, Probe { iterations, seconds: wall.as_secs_f64() }))
+    };
+    let finish = |probe, (value, Probe { iterations, seconds })| Measured { iterations, seconds, value, probe };
+    match work {
+        Work::Iterations(0) => Err(Error::Config("no iterations are asked for: give at least 1".into())),
+        Work::Iterations(iterations) => {
+            let (_, probe) = run(iterations.div_ceil(8))?;
+            run(iterations).map(|measured| finish(probe, measured))
+        }
+        Work::Seconds(asked) if !(asked > 0.0 && asked < 1e6) => {
+            Err(Error::Config(format!("{asked} s cannot be measured: give more than 0 and less than a million")))
+        }
+        Work::Seconds(asked) => {
+            let long_enough = (asked * PROBE_SHARE).clamp(SHORTEST_PROBE, 1.0).min(asked);
+            let (_, mut probe) = run(1)?;
+            while probe.seconds < long_enough {
+                (_, probe) = run(more(probe, long_enough))?;
+            }
+            let mut measured = run(more(probe, asked))?;
+            for _ in 0..RETRIES {
+                if measured.1.seconds >= asked {
+                    break;
+                }
+                measured = run(more(measured.1, asked))?;
+            }
+            Ok(finish(probe, measured))
+        }
+    }
+}
+
+/// Iterations that should last `seconds`, judged by a probe: always more than it had if it was
+/// shorter, and never a thousand times more, since a very short probe tells little.
+fn more(probe: Probe, seconds: f64) -> u64 {
+    let factor = (seconds * MARGIN / probe.seconds.max(1e-9)).min(1000.0);
+    let iterations = (probe.iterations as f64 * factor).ceil() as u64;
+    if probe.seconds < seconds { iterations.max(probe.iterations + 1) } else { iterations.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// A run of `per` seconds for each iteration and `fixed` seconds besides.
+    fn paced(work: Work, per: f64, fixed: f64) -> (Measured<u64>, Vec<u64>) {
+        let asked = RefCell::new(Vec::new());
+        let measured = measure(work, |n| {
+            asked.borrow_mut().push(n);
+            Ok((Duration::from_secs_f64(fixed + per * n as f64), n))
+        });
+        (measured.unwrap(), asked.into_inner())
+    }
+
+    #[test]
+    fn iterations_are_done_as_asked_after_a_short_probe() {
+        let (measured, asked) = paced(Work::Iterations(100), 0.1, 0.0);
+        assert_eq!(asked, [13, 100]);
+        assert_eq!((measured.iterations, measured.probe.iterations, measured.value), (100, 13, 100));
+    }
+
+    #[test]
+    fn seconds_last_at_least_as_long_as_asked() {
+        for (per, fixed) in [(1e-6, 0.0), (1e-3, 0.0), (0.3, 0.0), (7.0, 0.0), (1e-8, 0.004)] {
+            let (measured, asked) = paced(Work::Seconds(0.5), per, fixed);
+            assert!(measured.seconds >= 0.5, "{per}: {asked:?}");
+            assert!(measured.seconds < 0.6 + per, "{per}: {asked:?}");
+            assert!(asked.len() < 9, "{per}: {asked:?}");
+            assert_eq!(measured.value, measured.iterations);
+        }
+    }
+
+    #[test]
+    fn no_work_is_an_error() {
+        for work in [Work::Iterations(0), Work::Seconds(0.0), Work::Seconds(f64::NAN), Work::Seconds(-1.0)] {
+            assert!(matches!(measure(work, |_| Ok((Duration::ZERO, ()))), Err(Error::Config(_))));
+        }
+    }
+
+    #[test]
+    fn work_is_written_as_its_name_and_figure() {
+        assert_eq!(serde_json::to_string(&Work::Seconds(0.5)).unwrap(), r#"{"seconds":0.5}"#);
+        assert_eq!(serde_json::from_str::<Work>(r#"{"iterations":3}"#).unwrap(), Work::Iterations(3));
+    }
+}
