@@ -1,1 +1,25 @@
-//! Plan files, test specifications, expansion into cells, selection
+//! Plan files, test specifications, expansion into cells, selection.
+//!
+//! A plan says *what* is to be measured. It knows no worker, no process and no test's code: a
+//! [`Catalogue`] tells it what tests exist and how the machine decides open values.
+//!
+//! Start with [`request`] (what was asked for, wherever it was written), then [`expand`] (the cells
+//! that follow). [`spec`] and [`file`] are the two ways of writing.
+
+pub mod builtin;
+pub mod catalogue;
+pub mod error;
+pub mod expand;
+pub mod file;
+pub mod nearest;
+pub mod request;
+pub mod sampling;
+pub mod select;
+pub mod spec;
+
+pub use catalogue::Catalogue;
+pub use error::PlanError;
+pub use expand::{Cell, LeftOut, Plan, expand};
+pub use request::{Given, Request, Source};
+pub use sampling::{Order, Sampling};
+pub use select::Selection;

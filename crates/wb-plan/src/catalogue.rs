@@ -1,0 +1,27 @@
+//! What a plan must know of the tests there are.
+
+use std::collections::BTreeMap;
+
+use wb_model::{Declaration, Facts, Nanos, Params, Value};
+use wb_stats::Rule;
+
+/// Where a plan looks up tests.
+pub trait Catalogue {
+    /// The declaration of the test of this name.
+    fn declaration(&self, test: &str) -> Option<&Declaration>;
+
+    /// The names of all tests.
+    fn names(&self) -> Vec<&str>;
+
+    /// Values, by parameter, that follow from the machine where none was given; several make an axis.
+    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>>;
+
+    /// Why a cell of these parameters cannot be measured on such a machine.
+    fn unsupported(&self, test: &str, params: &Params, facts: &Facts) -> Option<String>;
+
+    /// The sampling rule that the test's own parameters ask for.
+    fn rule(&self, test: &str, params: &Params) -> Option<Rule>;
+
+    /// How long one sample takes when its work is calibrated to `min_time`.
+    fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos;
+}

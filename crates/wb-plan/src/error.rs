@@ -1,0 +1,63 @@
+//! Everything that can be wrong with a plan, said once and with its place.
+
+use std::ops::Range;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+use crate::Source;
+
+/// What is wrong with a plan, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct PlanError {
+    message: String,
+    place: Option<Place>,
+    help: Option<String>,
+}
+
+#[derive(Debug)]
+struct Place {
+    source: NamedSource<String>,
+    span: Range<usize>,
+    label: String,
+}
+
+impl PlanError {
+    /// A mistake at a place of a source.
+    pub fn at(source: &Source, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Self {
+        let place = Place {
+            source: NamedSource::new(source.name.as_ref(), source.text.to_string()),
+            span,
+            label: label.into(),
+        };
+        Self { message: message.into(), place: Some(place), help: None }
+    }
+
+    /// A mistake that has no single place.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: None, help: None }
+    }
+
+    /// With the way out.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Diagnostic for PlanError {
+    fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
+        self.help.as_ref().map(|help| Box::new(help) as _)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.place.as_ref().map(|place| &place.source as _)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let place = self.place.as_ref()?;
+        let label = Some(place.label.clone()).filter(|label| !label.is_empty());
+        let span = LabeledSpan::new(label, place.span.start, place.span.len());
+        Some(Box::new(std::iter::once(span)))
+    }
+}
