@@ -1,0 +1,28 @@
+//! Running one of our kernels in this process, as `weighbridge exec` does.
+
+use serde::{Serialize, de::DeserializeOwned};
+use std::error::Error;
+use wb_kernels::himeno;
+
+/// Our kernels.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Kernel {
+    /// The Jacobi stencil
+    Himeno,
+}
+
+/// Runs it and prints its report as one line of JSON.
+pub(crate) fn run(kernel: Kernel, config: &str) -> Result<(), Box<dyn Error>> {
+    match kernel {
+        Kernel::Himeno => report(config, himeno::run),
+    }
+}
+
+fn report<C: DeserializeOwned, R: Serialize>(
+    config: &str,
+    run: impl FnOnce(&C) -> Result<R, wb_kernels::Error>,
+) -> Result<(), Box<dyn Error>> {
+    let report = run(&serde_json::from_str(config)?)?;
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Himeno on one thread against a plain C transcription, compiled here for this CPU.
+
+use crate::{
+    pairs::{Row, Side, json},
+    place::Place,
+};
+use std::process::Command;
+use wb_kernels::{
+    HugePages, Isa, Work, cpus,
+    himeno::{Config, Grid},
+};
+
+const SOURCE: &str = include_str!("../peers/himeno.c");
+
+pub(crate) fn rows(place: &Place) -> Vec<Row> {
+    [Grid::S, Grid::M]
+        .into_iter()
+        .map(|grid| Row::new(format!("himeno {grid} 1 thread"), "MFLOPS", sides(place, grid)))
+        .collect()
+}
+
+fn sides(place: &Place, grid: Grid) -> Result<(Side, Side), String> {
+    let cpu = *cpus::allowed().last().ok_or("no cpu may be used")?;
+    let config = |work| Config { grid, cpus: vec![cpu], isa: Isa::widest(), huge_pages: HugePages::Inherit, work };
+    let iterations = iterations(place, &config(Work::Seconds(place.seconds)))?;
+    let [i, j, k] = grid.extent();
+    let flags = ["-O3", "-march=native", "-DGOSA_TYPE=float"].map(str::to_owned);
+    let size = [format!("-DGI={i}"), format!("-DGJ={j}"), format!("-DGK={k}")];
+    let peer = place.compile(&format!("himeno-{grid}"), SOURCE, &[&flags[..], &size].concat())?;
+    let ours = Side::new("weighbridge", place.exec("himeno", &config(Work::Iterations(iterations)))?, json("mflops"));
+    let pinned = ["taskset", "-c"].map(str::to_owned).into_iter();
+    let command = pinned.chain([cpu.to_string(), peer.display().to_string(), iterations.to_string()]);
+    let peer = Side::new("gcc -O3 -march=native", command.collect(), |out| out.split(' ').nth(2)?.trim().parse().ok());
+    Ok((ours, peer))
+}
+
+/// As many as take the time of a figure: both sides then do the same work.
+fn iterations(place: &Place, config: &Config) -> Result<u64, String> {
+    let command = place.exec("himeno", config)?;
+    let output = Command::new(&command[0]).args(&command[1..]).output().map_err(|error| error.to_string())?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("calibrating: {error}: {}", String::from_utf8_lossy(&output.stderr).trim()))?;
+    report["iterations"].as_u64().ok_or_else(|| "calibrating: no iterations in the report".to_owned())
+}

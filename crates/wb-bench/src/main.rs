@@ -1,0 +1,93 @@
+//! Weighbridge's own speed against its peers, alternating in one run.
+//!
+//! For: saying by how much our kernels are faster or slower than the field's standard tools on
+//! this machine, with an interval. Every figure comes from a process of its own; the two sides of
+//! a row take turns in random order, so that what disturbs the machine disturbs both.
+//!
+//! Must not know: plans, runs, tests. It measures kernels and commands, not cells.
+//!
+//! Start with [`pairs`], which runs and judges rows; each subject (`himeno.rs`, `ramspeed.rs`, …)
+//! only says which rows there are.
+
+mod exec;
+mod himeno;
+mod machine;
+mod pairs;
+mod place;
+
+use clap::{Parser, Subcommand};
+use pairs::{Judged, Plan, Row};
+use place::Place;
+use std::{fs, path::PathBuf, process::ExitCode};
+
+/// Compare our kernels with their peers, alternating in one run
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Rows whose names contain one of these; all without
+    rows: Vec<String>,
+    /// Pairs of each row; an interval needs 6
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+    /// Seconds that one figure takes, where it can be chosen
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Only name the rows
+    #[arg(long)]
+    list: bool,
+    /// Write everything that was measured to a file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one of our kernels in this process and print its report
+    #[command(hide = true)]
+    Exec {
+        /// The kernel
+        kernel: exec::Kernel,
+        /// Its configuration as JSON
+        config: String,
+    },
+}
+
+/// Every subject: add one here.
+const SUBJECTS: [fn(&Place) -> Vec<Row>; 1] = [himeno::rows];
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match &args.command {
+        Some(Command::Exec { kernel, config }) => exec::run(*kernel, config),
+        None => bench(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
+    let place = Place::new(args.seconds)?;
+    let wanted = |row: &Row| args.rows.is_empty() || args.rows.iter().any(|part| row.name.contains(part));
+    let rows: Vec<Row> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(wanted).collect();
+    if args.list {
+        rows.iter().for_each(|row| println!("{}", row.name));
+        return Ok(());
+    }
+    println!("{}", machine::line());
+    let plan = Plan { pairs: args.pairs };
+    let judged: Vec<Judged> = rows.into_iter().map(|row| plan.run(row)).collect();
+    println!();
+    judged.iter().for_each(|row| println!("{row}"));
+    if let Some(file) = &args.json {
+        let all = serde_json::json!({ "machine": machine::line(), "rows": judged });
+        fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(())
+}

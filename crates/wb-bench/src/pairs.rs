@@ -1,0 +1,228 @@
+//! Two subjects in turn, pair by pair, and what their ratio says.
+
+use rand::Rng;
+use serde::Serialize;
+use std::{fmt, io::Write, path::PathBuf, process::Command};
+use wb_stats::{PairedRatio, Samples, paired_ratio};
+
+/// "Not slower": the lower bound of the ratio's interval reaches this.
+const NOT_SLOWER: f64 = 0.97;
+
+/// One comparison: our side, the peer's, and the unit of their figures. Higher is better.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    unit: &'static str,
+    sides: Result<(Side, Side), String>,
+}
+
+/// One side of a row: a command that prints a figure.
+pub(crate) struct Side {
+    name: String,
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+    folder: Option<PathBuf>,
+    figure: Box<Figure>,
+}
+
+/// Finds the figure in what a command printed (standard output, then standard error).
+type Figure = dyn Fn(&str) -> Option<f64>;
+
+impl Row {
+    /// `sides` is ours and the peer's, or why there is none.
+    pub(crate) fn new(name: String, unit: &'static str, sides: Result<(Side, Side), String>) -> Self {
+        Self { name, unit, sides }
+    }
+}
+
+#[allow(dead_code)]
+impl Side {
+    pub(crate) fn new(name: &str, command: Vec<String>, figure: impl Fn(&str) -> Option<f64> + 'static) -> Self {
+        Self { name: name.to_owned(), command, env: Vec::new(), folder: None, figure: Box::new(figure) }
+    }
+
+    /// Sets an environment variable of the command.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs the command in a folder.
+    pub(crate) fn within(mut self, folder: PathBuf) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    fn measure(&self) -> Result<f64, String> {
+        let (program, arguments) = self.command.split_first().ok_or("an empty command")?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+        let printed = [&output.stdout[..], &output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        if !output.status.success() {
+            return Err(format!("{program}: {}: {}", output.status, printed.trim()));
+        }
+        let figure = (self.figure)(&printed).filter(|figure| figure.is_finite() && *figure > 0.0);
+        figure.ok_or_else(|| format!("{program} printed no figure: {}", printed.trim()))
+    }
+}
+
+/// The figure of a key of a JSON object.
+pub(crate) fn json(key: &'static str) -> impl Fn(&str) -> Option<f64> {
+    move |printed| serde_json::from_str::<serde_json::Value>(printed.lines().next()?).ok()?[key].as_f64()
+}
+
+/// How rows are run.
+pub(crate) struct Plan {
+    pub(crate) pairs: u32,
+}
+
+/// A row that has been run.
+#[derive(Serialize)]
+pub(crate) struct Judged {
+    name: String,
+    unit: &'static str,
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Outcome {
+    Compared { ours: Taken, peer: Taken, ratio: PairedRatio, verdict: Verdict },
+    Skipped { why: String },
+}
+
+#[derive(Serialize)]
+struct Taken {
+    name: String,
+    median: f64,
+    figures: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    /// Not slower than the peer.
+    Ok,
+    /// Slower, or not shown to be not slower.
+    Short,
+}
+
+impl Plan {
+    /// Warms both sides up once, then takes the pairs, each in random order.
+    pub(crate) fn run(&self, row: Row) -> Judged {
+        let outcome = row.sides.and_then(|sides| self.compare(&row.name, sides));
+        let outcome = outcome.unwrap_or_else(|why| Outcome::Skipped { why });
+        Judged { name: row.name, unit: row.unit, outcome }
+    }
+
+    fn compare(&self, name: &str, (ours, peer): (Side, Side)) -> Result<Outcome, String> {
+        ours.measure()?;
+        peer.measure()?;
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for pair in 1..=self.pairs {
+            if rand::rng().random() {
+                a.push(ours.measure()?);
+                b.push(peer.measure()?);
+            } else {
+                b.push(peer.measure()?);
+                a.push(ours.measure()?);
+            }
+            progress(name, pair, self.pairs);
+        }
+        let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
+        let verdict = judge(&ratio);
+        Ok(Outcome::Compared { ours: Taken::of(ours, a)?, peer: Taken::of(peer, b)?, ratio, verdict })
+    }
+}
+
+impl Taken {
+    fn of(side: Side, figures: Vec<f64>) -> Result<Self, String> {
+        let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
+        Ok(Self { name: side.name, median, figures })
+    }
+}
+
+fn judge(ratio: &PairedRatio) -> Verdict {
+    match &ratio.interval {
+        Some(interval) if interval.low >= NOT_SLOWER => Verdict::Ok,
+        _ => Verdict::Short,
+    }
+}
+
+fn progress(name: &str, pair: u32, pairs: u32) {
+    let mut out = std::io::stderr().lock();
+    if std::io::IsTerminal::is_terminal(&out) {
+        let end = if pair == pairs { "\r\x1b[K" } else { "" };
+        // Progress that cannot be drawn is no reason to stop measuring.
+        let _ = write!(out, "\r{name}: pair {pair} of {pairs}{end}");
+        let _ = out.flush();
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, unit, outcome } = self;
+        match outcome {
+            Outcome::Skipped { why } => write!(f, "{name}: SKIPPED: {why}"),
+            Outcome::Compared { ours, peer, ratio, verdict } => {
+                writeln!(
+                    f,
+                    "{name}: {} {:.0} {unit}, {} {:.0} {unit}, {} pairs",
+                    ours.name, ours.median, peer.name, peer.median, ratio.n
+                )?;
+                write!(f, "{name}: ratio a/b {:.3} ", ratio.median)?;
+                match &ratio.interval {
+                    Some(interval) => write!(f, "[{:.3}, {:.3}] ", interval.low, interval.high)?,
+                    None => write!(f, "[no interval below 6 pairs] ")?,
+                }
+                write!(f, "{}", if *verdict == Verdict::Ok { "ok" } else { "short" })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(name: &str, script: &str) -> Side {
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        Side::new(name, command, |printed| printed.trim().parse().ok())
+    }
+
+    fn judged(a: &str, b: &str, pairs: u32) -> String {
+        Plan { pairs }.run(Row::new("row".into(), "u/s", Ok((side("a", a), side("b", b))))).to_string()
+    }
+
+    #[test]
+    fn a_side_that_is_as_fast_is_ok_and_one_that_is_not_is_short() {
+        assert_eq!(
+            judged("echo 99", "echo 100", 6),
+            "row: a 99 u/s, b 100 u/s, 6 pairs\nrow: ratio a/b 0.990 [0.990, 0.990] ok"
+        );
+        assert!(judged("echo 96", "echo 100", 6).ends_with("short"));
+    }
+
+    #[test]
+    fn too_few_pairs_prove_nothing() {
+        assert!(judged("echo 200", "echo 100", 5).ends_with("ratio a/b 2.000 [no interval below 6 pairs] short"));
+    }
+
+    #[test]
+    fn a_side_that_fails_or_prints_no_figure_is_skipped_with_the_reason() {
+        assert_eq!(judged("echo 1", "echo broken; exit 3", 6), "row: SKIPPED: sh: exit status: 3: broken");
+        assert_eq!(judged("echo nan", "echo 1", 6), "row: SKIPPED: sh printed no figure: nan");
+    }
+
+    #[test]
+    fn the_environment_and_the_folder_reach_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("figure"), "4").unwrap();
+        let side = side("a", "echo $(cat figure)$TWO").env("TWO", "2").within(folder.path().to_owned());
+        assert_eq!(side.measure(), Ok(42.0));
+    }
+}
