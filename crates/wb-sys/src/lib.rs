@@ -7,9 +7,14 @@
 //! Start with [`root`], then [`facts`] (what a plan depends on) and [`environment`] (the world, to be
 //! compared before and after).
 
+pub mod cgroup;
 pub mod environment;
 pub mod facts;
+#[cfg(any(test, feature = "made"))]
+pub mod made;
+pub mod process;
 pub mod root;
+pub mod telemetry;
 
 pub use environment::Environment;
 pub use facts::facts;

@@ -1,0 +1,295 @@
+//! Starting a process: everything that is set of it is set by its own system calls between fork and
+//! exec, so that nothing else is touched and no helper program is needed.
+
+use std::ffi::CString;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use wb_model::{Aslr, HugePages, Placement};
+
+use super::raw::{self, Plan, REPORT_HELD, REPORT_LEN};
+
+/// The highest CPU or node number that a placement may name.
+const HIGHEST: u32 = 8191;
+
+/// What is to be started, and how.
+pub struct Launch<'a> {
+    /// The program's file; nothing is searched for.
+    pub program: &'a Path,
+    /// Its arguments, its own name first.
+    pub argv: &'a [String],
+    /// Its whole environment.
+    pub env: &'a [(String, String)],
+    /// The folder that it starts in.
+    pub cwd: &'a Path,
+    /// Standard input.
+    pub stdin: BorrowedFd<'a>,
+    /// Standard output.
+    pub stdout: BorrowedFd<'a>,
+    /// Standard error.
+    pub stderr: BorrowedFd<'a>,
+    /// Where and how it runs.
+    pub placement: &'a Placement,
+    /// The `cgroup.procs` files of the groups that it joins, open for writing.
+    pub join: &'a [File],
+    /// Whether it waits at the gate, placed and ready, until it is released.
+    pub hold: bool,
+}
+
+/// A thing that the new process does to itself before it becomes the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Step {
+    /// Leaving the terminal and the process group.
+    Session = 1,
+    /// Asking to die with its parent.
+    ParentDeath,
+    /// Joining the cgroup.
+    Cgroup,
+    /// Binding its memory to nodes.
+    MemoryNodes,
+    /// Binding itself to CPUs.
+    Cpus,
+    /// Switching huge pages off.
+    HugePages,
+    /// Switching address randomisation off.
+    Aslr,
+    /// Connecting its standard streams.
+    Streams,
+    /// Going to its folder.
+    Folder,
+    /// Waiting at the gate.
+    Gate,
+    /// Becoming the program.
+    Program,
+}
+
+const STEPS: [Step; 11] = [
+    Step::Session,
+    Step::ParentDeath,
+    Step::Cgroup,
+    Step::MemoryNodes,
+    Step::Cpus,
+    Step::HugePages,
+    Step::Aslr,
+    Step::Streams,
+    Step::Folder,
+    Step::Gate,
+    Step::Program,
+];
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Session => "starting a session",
+            Self::ParentDeath => "asking to die with its parent",
+            Self::Cgroup => "joining its cgroup",
+            Self::MemoryNodes => "binding its memory to nodes",
+            Self::Cpus => "binding to CPUs",
+            Self::HugePages => "switching huge pages off",
+            Self::Aslr => "switching address randomisation off",
+            Self::Streams => "connecting its streams",
+            Self::Folder => "entering its folder",
+            Self::Gate => "waiting for its start",
+            Self::Program => "executing the program",
+        })
+    }
+}
+
+/// Why a process was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A text with a NUL byte, which no system call can carry.
+    #[error("`{0}` holds a NUL byte")]
+    Nul(String),
+    /// A CPU or node number beyond any machine's.
+    #[error("{0} is beyond the highest CPU or node number, {HIGHEST}")]
+    Number(u32),
+    /// There is no process to be had.
+    #[error("no process can be made: {0}")]
+    Fork(#[source] io::Error),
+    /// The process was made and could not do this.
+    #[error("{step}: {source}")]
+    Step {
+        /// What it could not do.
+        step: Step,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A process that waits at its gate. Dropped, it ends without having become the program.
+#[derive(Debug)]
+pub struct Held {
+    gate: File,
+    report: File,
+}
+
+impl Held {
+    /// Lets it become the program.
+    pub fn release(mut self) -> Result<(), LaunchError> {
+        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: Step::Gate, source })?;
+        read_report(&mut self.report).map(|_| ())
+    }
+}
+
+/// Starts a process; its id, and its gate when it is held. The caller reaps it.
+///
+/// It gets a session of its own, default signals, and SIGKILL when the calling *thread* ends, so that
+/// the thread which launches must live as long as the processes shall.
+pub fn launch(launch: &Launch) -> Result<(u32, Option<Held>), LaunchError> {
+    let text = |text: &str| CString::new(text).map_err(|_| LaunchError::Nul(text.to_owned()));
+    let path = |path: &Path| {
+        CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul(path.display().to_string()))
+    };
+    let argv = launch.argv.iter().map(|argument| text(argument)).collect::<Result<Vec<_>, _>>()?;
+    let env = launch.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<Vec<_>, _>>()?;
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Fork(error.into()));
+    let (report, report_end) = pipe()?;
+    let gate = launch.hold.then(pipe).transpose()?;
+
+    let plan = Plan {
+        program: path(launch.program)?,
+        argv: pointers(&argv),
+        env: pointers(&env),
+        cwd: path(launch.cwd)?,
+        streams: [launch.stdin.as_raw_fd(), launch.stdout.as_raw_fd(), launch.stderr.as_raw_fd()],
+        join: launch.join.iter().map(AsRawFd::as_raw_fd).collect(),
+        cpus: mask(&launch.placement.cpus)?,
+        nodes: mask(&launch.placement.memory_nodes)?,
+        no_huge_pages: launch.placement.huge_pages == HugePages::Never,
+        no_aslr: launch.placement.aslr == Aslr::Off,
+        gate: gate.as_ref().map(|(gate, _)| gate.as_raw_fd()),
+        gate_parent: gate.as_ref().map(|(_, parent)| parent.as_raw_fd()),
+        report: report_end.as_raw_fd(),
+    };
+    let pid = raw::fork_exec(&plan).map_err(LaunchError::Fork)?;
+    drop(report_end);
+
+    let mut report = File::from(report);
+    match read_report(&mut report) {
+        Ok(Report::Running) => Ok((pid, None)),
+        Ok(Report::Held) => Ok((pid, gate.map(|(_, gate)| Held { gate: gate.into(), report }))),
+        Err(error) => {
+            raw::reap_one(pid);
+            Err(error)
+        }
+    }
+}
+
+enum Report {
+    Running,
+    Held,
+}
+
+/// What the new process says of itself: nothing (it became the program), that it is held, or the step
+/// that it could not do.
+fn read_report(report: &mut File) -> Result<Report, LaunchError> {
+    let mut bytes = [0; REPORT_LEN];
+    match report.read_exact(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Report::Running),
+        Err(error) => return Err(LaunchError::Fork(error)),
+        Ok(()) => {}
+    }
+    let [step, errno] = raw::decode(bytes);
+    if step == REPORT_HELD {
+        return Ok(Report::Held);
+    }
+    let step = STEPS.into_iter().find(|known| *known as u32 == step).unwrap_or(Step::Program);
+    Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// The numbers as a bit mask of whole words; empty for none.
+fn mask(numbers: &[u32]) -> Result<Vec<libc::c_ulong>, LaunchError> {
+    let Some(highest) = numbers.iter().copied().max() else { return Ok(Vec::new()) };
+    if highest > HIGHEST {
+        return Err(LaunchError::Number(highest));
+    }
+    let bits = libc::c_ulong::BITS;
+    let mut mask = vec![0; (highest / bits) as usize + 1];
+    for number in numbers {
+        mask[(number / bits) as usize] |= 1 << (number % bits);
+    }
+    Ok(mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::process::reap::{Status, reap};
+
+    fn start(argv: &[&str], placement: &Placement, hold: bool) -> (Result<(u32, Option<Held>), LaunchError>, File) {
+        let (out, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let argv: Vec<String> = argv.iter().map(|argument| (*argument).to_owned()).collect();
+        let started = launch(&Launch {
+            program: Path::new(&argv[0]),
+            argv: &argv,
+            env: &[("A".into(), "1".into())],
+            cwd: Path::new("/"),
+            stdin: null.as_fd(),
+            stdout: end.as_fd(),
+            stderr: null.as_fd(),
+            placement,
+            join: &[],
+            hold,
+        });
+        (started, out.into())
+    }
+
+    fn output(mut from: File) -> String {
+        let mut text = String::new();
+        from.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_program_gets_its_arguments_environment_and_folder_and_nothing_else() {
+        let (started, out) =
+            start(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"], &Placement::default(), false);
+        let (pid, _) = started.unwrap();
+        assert_eq!(output(out), "/\nA=1\n");
+        assert_eq!(reap(pid).unwrap().status, Status::Exited(3));
+    }
+
+    #[test]
+    fn a_held_process_does_nothing_until_it_is_released() {
+        let (started, out) = start(&["/bin/echo", "hello"], &Placement::default(), true);
+        let (pid, held) = started.unwrap();
+        held.unwrap().release().unwrap();
+        assert_eq!(output(out), "hello\n");
+        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+    }
+
+    #[test]
+    fn a_held_process_that_is_dropped_never_becomes_the_program() {
+        let (started, out) = start(&["/bin/echo", "hello"], &Placement::default(), true);
+        let (pid, held) = started.unwrap();
+        drop(held);
+        assert_eq!(output(out), "");
+        assert!(reap(pid).is_some());
+    }
+
+    #[test]
+    fn what_could_not_be_done_is_named() {
+        let (started, _) = start(&["/nosuch"], &Placement::default(), false);
+        assert_eq!(started.unwrap_err().to_string(), "executing the program: No such file or directory (os error 2)");
+        let (started, _) = start(&["/bin/true"], &Placement { cpus: vec![8000], ..Placement::default() }, true);
+        assert!(matches!(started.unwrap_err(), LaunchError::Step { step: Step::Cpus, .. }));
+        let (started, _) = start(&["/bin/true"], &Placement { cpus: vec![u32::MAX], ..Placement::default() }, true);
+        assert!(matches!(started.unwrap_err(), LaunchError::Number(u32::MAX)));
+        let (started, _) = start(&["/bin/echo", "a\0b"], &Placement::default(), false);
+        assert!(matches!(started.unwrap_err(), LaunchError::Nul(_)));
+    }
+}

@@ -1,0 +1,1 @@
+//! What the system did meanwhile.
