@@ -6,12 +6,21 @@
 //! [`Rule`], which decides after every sample whether another one is needed. `docs/statistics.md` tells why these
 //! were chosen and what they were seen to be worth.
 
+mod dip;
+mod dip_null;
 mod interval;
+mod outliers;
+mod pairs;
 mod rule;
 mod samples;
 mod summary;
+mod trend;
 
-pub use interval::{CONFIDENCE, Interval, median_interval, quantile_interval};
+pub use dip::{Dip, dip};
+pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};
+pub use outliers::{Outliers, outliers};
+pub use pairs::{PairError, PairedRatio, paired_ratio};
 pub use rule::{Budget, Decision, Rule, Spread, Stop};
 pub use samples::{SampleError, Samples};
 pub use summary::Summary;
+pub use trend::{Trend, TrendMethod, trend};

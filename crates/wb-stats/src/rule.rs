@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::samples::each_is_sound;
-use crate::{CONFIDENCE, SampleError, Samples, Summary, median_interval};
+use crate::{STOPPING_CONFIDENCE, SampleError, Samples, Summary, median_interval};
 
 /// How many samples are enough
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Rule {
-    /// Until the interval of the median is narrow enough
+    /// Until the interval of the median, at [`STOPPING_CONFIDENCE`], is narrow enough
     Precision {
         /// The half-width wanted, in percent of the median
         percent: f64,
@@ -115,7 +115,7 @@ fn half_width(in_order: &[f64]) -> Result<Spread, SampleError> {
         return Ok(Spread::TooFew);
     }
     let samples = Samples::new(in_order)?;
-    let Some(interval) = median_interval(&samples, CONFIDENCE) else {
+    let Some(interval) = median_interval(&samples, STOPPING_CONFIDENCE) else {
         return Ok(Spread::TooFew);
     };
     Ok(match interval.half_width_percent(samples.median()) {
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(spent(PRECISION, &samples), Decision::NotConverged(half_width(6, 2.5)));
         samples.extend([100.0, 100.0]);
         assert_eq!(left(PRECISION, &samples), Decision::NotConverged(half_width(8, 2.5)));
-        samples.push(100.0);
-        assert_eq!(left(PRECISION, &samples), Decision::Done(half_width(9, 0.0)));
+        samples.extend([100.0, 100.0]);
+        assert_eq!(left(PRECISION, &samples), Decision::Done(half_width(10, 0.0)));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Samples {
 
     /// The arithmetic mean
     pub fn mean(&self) -> f64 {
-        let mean = self.in_order.iter().sum::<f64>() / self.count() as f64;
+        let mean = self.sorted.iter().sum::<f64>() / self.count() as f64;
         mean.clamp(self.min(), self.max())
     }
 
@@ -81,7 +81,7 @@ impl Samples {
         let n = self.count() as f64;
         let mean = self.mean();
         let (squares, rest) =
-            self.in_order.iter().map(|x| x - mean).fold((0.0, 0.0), |(squares, rest), d| (squares + d * d, rest + d));
+            self.sorted.iter().map(|x| x - mean).fold((0.0, 0.0), |(squares, rest), d| (squares + d * d, rest + d));
         (n > 1.0).then(|| ((squares - rest * rest / n).max(0.0) / (n - 1.0)).sqrt())
     }
 

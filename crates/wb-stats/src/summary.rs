@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CONFIDENCE, Interval, Samples, median_interval};
+use crate::{Interval, STOPPING_CONFIDENCE, Samples, median_interval};
 
 /// What a list of samples comes to. All figures are in the samples' unit unless they say percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,8 @@ pub struct Summary {
     pub stddev: Option<f64>,
     /// The standard deviation in percent of the mean's magnitude; absent where either is, or the mean is 0
     pub stddev_percent: Option<f64>,
-    /// The interval of the median at [`CONFIDENCE`]; absent below 6 samples
+    /// The interval of the median at [`STOPPING_CONFIDENCE`], so that 95 % remains whichever way the number of samples
+    /// came about; absent below 6 samples
     pub median_interval: Option<Interval>,
 }
 
@@ -45,7 +46,7 @@ impl Summary {
             mean,
             stddev,
             stddev_percent: stddev.map(|stddev| stddev / mean.abs() * 100.0).filter(|percent| percent.is_finite()),
-            median_interval: median_interval(samples, CONFIDENCE),
+            median_interval: median_interval(samples, STOPPING_CONFIDENCE),
         }
     }
 

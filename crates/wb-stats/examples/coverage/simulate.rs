@@ -1,0 +1,130 @@
+//! Samples drawn one by one until the rule says stop, many times over.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use wb_stats::{Budget, CONFIDENCE, Decision, Interval, Rule, Samples, Summary, dip, median_interval, trend};
+
+use crate::alternatives::interpolated_interval;
+use crate::populations::Population;
+
+pub const SPREADS: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
+const REPETITIONS: usize = 4000;
+const SEED: u64 = 2;
+const MIN: usize = 6;
+const MAX: usize = 30;
+const PRECISION_PERCENT: f64 = 2.0;
+const RULE: Rule = Rule::Precision { percent: PRECISION_PERCENT, min_samples: MIN, max_samples: MAX };
+
+/// What came of many cells of one population
+#[derive(Default)]
+pub struct Outcome {
+    cells: f64,
+    samples: f64,
+    converged: f64,
+    covered: f64,
+    converged_and_covered: f64,
+    trend: f64,
+    modes: f64,
+}
+
+impl Outcome {
+    pub fn coverage(&self) -> f64 {
+        self.covered / self.cells
+    }
+
+    pub fn coverage_of_converged(&self) -> f64 {
+        self.converged_and_covered / self.converged
+    }
+
+    pub fn mean_n(&self) -> f64 {
+        self.samples / self.cells
+    }
+
+    pub fn converged(&self) -> f64 {
+        self.converged / self.cells
+    }
+
+    pub fn converged_cells(&self) -> usize {
+        self.converged as usize
+    }
+
+    pub fn trend_seen(&self) -> f64 {
+        self.trend / self.cells
+    }
+
+    pub fn modes_seen(&self) -> f64 {
+        self.modes / self.cells
+    }
+
+    fn add(&mut self, samples: &[f64], converged: bool, covered: bool) {
+        let seen = |p: Option<f64>| f64::from(p.is_some_and(|p| p < 0.05));
+        let all = Samples::new(samples).expect("drawn samples are finite");
+        self.cells += 1.0;
+        self.samples += samples.len() as f64;
+        self.converged += f64::from(converged);
+        self.covered += f64::from(covered);
+        self.converged_and_covered += f64::from(converged && covered);
+        self.trend += seen(trend(&all).map(|trend| trend.p_value));
+        self.modes += seen(dip(&all).map(|dip| dip.p_value));
+    }
+}
+
+/// By the rule and the summary as they are
+pub fn by_rule(population: Population, spread: f64) -> Outcome {
+    let truth = population.true_median(spread);
+    let mut outcome = Outcome::default();
+    each_cell(population, spread, |drawn| {
+        let (n, converged) = stop(|n| match RULE.decide(&drawn[..n], Budget::Left) {
+            Ok(Decision::Continue) => None,
+            decision => Some(matches!(decision, Ok(Decision::Done(_)))),
+        });
+        let summary = Samples::new(&drawn[..n]).map(|samples| Summary::of(&samples));
+        let interval = summary.ok().and_then(|summary| summary.median_interval);
+        outcome.add(&drawn[..n], converged, interval.is_some_and(|interval| interval.contains(truth)));
+    });
+    outcome
+}
+
+/// Other ways to take the interval, by which the samples are stopped and which is reported
+#[derive(Clone, Copy)]
+pub enum Alternative {
+    /// Order statistics at exactly the confidence promised
+    Uncorrected,
+    /// Interpolated between order statistics at exactly the confidence promised
+    Interpolated,
+}
+
+/// The same samples by another way
+pub fn by_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
+    let truth = population.true_median(spread);
+    let mut outcome = Outcome::default();
+    each_cell(population, spread, |drawn| {
+        let at = |n: usize| -> Option<(Samples, Interval)> {
+            let samples = Samples::new(&drawn[..n]).ok()?;
+            let interval = match alternative {
+                Alternative::Uncorrected => median_interval(&samples, CONFIDENCE),
+                Alternative::Interpolated => interpolated_interval(&samples, CONFIDENCE),
+            };
+            Some((samples, interval?))
+        };
+        let (n, converged) = stop(|n| {
+            let (samples, interval) = at(n)?;
+            let narrow = interval.half_width_percent(samples.median())? <= PRECISION_PERCENT;
+            (narrow || n == MAX).then_some(narrow)
+        });
+        outcome.add(&drawn[..n], converged, at(n).is_some_and(|(_, interval)| interval.contains(truth)));
+    });
+    outcome
+}
+
+fn stop(decided: impl Fn(usize) -> Option<bool>) -> (usize, bool) {
+    (MIN..=MAX).find_map(|n| decided(n).map(|converged| (n, converged))).unwrap_or((MAX, false))
+}
+
+fn each_cell(population: Population, spread: f64, mut cell: impl FnMut(&[f64])) {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    for _ in 0..REPETITIONS {
+        let drawn: Vec<f64> = (0..MAX).map(|index| population.draw(&mut rng, spread, index, MAX)).collect();
+        cell(&drawn);
+    }
+}

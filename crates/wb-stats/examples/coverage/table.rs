@@ -1,0 +1,89 @@
+//! The tables of `docs/statistics.md`.
+
+use std::fmt::Write;
+
+use crate::populations::Population;
+use crate::simulate::{Alternative, Outcome, SPREADS, by_alternative, by_rule};
+
+const BEGIN: &str = "<!-- coverage: begin, written by the example `coverage` -->";
+const END: &str = "<!-- coverage: end -->";
+
+/// A share of so few cells says nothing
+const FEWEST: usize = 100;
+
+/// Both tables, as Markdown
+pub fn tables() -> String {
+    let rows: Vec<Row> = rows(by_rule).collect();
+    let mut text = String::from(
+        "| population | spread | interval covers | of those converged | mean samples | converged | trend seen | modes \
+         seen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for Row { population, spread, outcome } in &rows {
+        let converged = outcome.converged_cells() >= FEWEST;
+        let of_converged = if converged { percent(outcome.coverage_of_converged()) } else { "–".into() };
+        _ = writeln!(
+            text,
+            "| {} | {:.0} % | {} | {of_converged} | {:.1} | {} | {} | {} |",
+            population.name(),
+            spread * 100.0,
+            percent(outcome.coverage()),
+            outcome.mean_n(),
+            percent(outcome.converged()),
+            percent(outcome.trend_seen()),
+            percent(outcome.modes_seen()),
+        );
+    }
+    text.push_str(
+        "\n| interval of the median | covers at least, one mode or 70:30 | covers at least, 50:50 | mean samples, normal \
+         at 3 % |\n|---|--:|--:|--:|\n",
+    );
+    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest(&rows));
+    for (name, alternative) in [
+        ("order statistics at 95 %", Alternative::Uncorrected),
+        ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
+    ] {
+        let rows: Vec<Row> = rows_of(alternative);
+        _ = writeln!(text, "| {name} | {}", lowest(&rows));
+    }
+    text
+}
+
+/// A page with what is between its markers replaced by the tables; `None` if it has no markers
+pub fn replace(page: &str, tables: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{tables}\n{END}{after}"))
+}
+
+/// One population with what came of it
+pub struct Row {
+    pub population: Population,
+    pub spread: f64,
+    pub outcome: Outcome,
+}
+
+/// Every population at every spread
+pub fn rows(simulate: impl Fn(Population, f64) -> Outcome) -> impl Iterator<Item = Row> {
+    let cells = Population::ALL.into_iter().flat_map(|population| SPREADS.map(|spread| (population, spread)));
+    cells.map(move |(population, spread)| Row { population, spread, outcome: simulate(population, spread) })
+}
+
+fn rows_of(alternative: Alternative) -> Vec<Row> {
+    rows(|population, spread| by_alternative(alternative, population, spread)).collect()
+}
+
+fn lowest(rows: &[Row]) -> String {
+    let over = |wanted: &dyn Fn(Population) -> bool| {
+        let wanted = rows.iter().filter(|row| wanted(row.population));
+        wanted.map(|row| row.outcome.coverage()).fold(1.0, f64::min)
+    };
+    let steady = over(&|population| !matches!(population, Population::Even | Population::Drifting));
+    let even = over(&|population| population == Population::Even);
+    let normal = rows.iter().find(|row| row.population == Population::Normal && row.spread == 0.03);
+    let mean_n = normal.map_or(0.0, |row| row.outcome.mean_n());
+    format!("{} | {} | {mean_n:.1} |", percent(steady), percent(even))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

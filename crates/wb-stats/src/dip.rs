@@ -1,0 +1,157 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Samples;
+use crate::dip_null::{LEVELS, NULL};
+
+/// Whether samples look as if they came from more than one mode
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Dip {
+    /// The greatest distance between the samples' distribution and the nearest one with a single mode, 0 to 0.25
+    pub dip: f64,
+    /// The probability of at least such a dip from a uniform population, the hardest to tell of those with a single
+    /// mode; within a tenth of itself below one half, rough above; 0.001 stands for that or less
+    pub p_value: f64,
+}
+
+/// Hartigan's dip test (Hartigan, Hartigan 1985; the algorithm is of the kind of P. Hartigan 1985, AS 217).
+///
+/// A hint that there are two states behind one figure, such as two frequencies or two placements. It is weak where
+/// samples are few: six can hardly show it. Ties from a coarse clock count as modes, rightly or not. `None` for fewer
+/// than 6 samples, which show nothing.
+pub fn dip(samples: &Samples) -> Option<Dip> {
+    let n = samples.count();
+    if n < NULL[0].0 {
+        return None;
+    }
+    let dip = statistic(samples.sorted());
+    Some(Dip { dip, p_value: p_value(n, dip) })
+}
+
+/// The dip of ascending samples.
+///
+/// Steps of the empirical distribution between its convex minorant from below and its concave majorant from above.
+/// Where these two are furthest apart the mode must lie; outside of it the distribution has to be convex before and
+/// concave after, and by how much it is not is twice the dip. Then the same within. The mode itself may be a jump of any
+/// height, so the ends of what is left count only once it is known that they are not the mode.
+fn statistic(sorted: &[f64]) -> f64 {
+    let steps = steps(sorted);
+    let (mut first, mut last) = (0, steps.len() - 1);
+    let mut gap = 1.0_f64;
+    loop {
+        let within = &steps[first..=last];
+        let below = hull(within, |step| step.before, |turn| turn <= 0.0);
+        let above = hull(within, |step| step.after, |turn| turn >= 0.0);
+        let apart = |at: usize| above.height[at] - below.height[at];
+        // Looked for at corners only, where it is attained: rounding must not put it between them.
+        let corners = below.corners.iter().chain(&above.corners).copied();
+        let widest = corners.fold(0, |widest, at| if apart(at) > apart(widest) { at } else { widest });
+        if apart(widest) <= gap {
+            break;
+        }
+        let from = below.corners.iter().copied().filter(|&at| at <= widest).max().unwrap_or(0);
+        let to = above.corners.iter().copied().filter(|&at| at >= widest).min().unwrap_or(within.len() - 1);
+        let convex = (0..from).map(|at| within[at].after - below.height[at]);
+        let concave = (to + 1..within.len()).map(|at| above.height[at] - within[at].before);
+        gap = convex.chain(concave).fold(gap, f64::max);
+        if from == 0 && to == within.len() - 1 {
+            break;
+        }
+        (first, last) = (first + from, first + to);
+    }
+    gap / (2.0 * sorted.len() as f64)
+}
+
+/// A step of the empirical distribution, in samples
+struct Step {
+    x: f64,
+    before: f64,
+    after: f64,
+}
+
+fn steps(sorted: &[f64]) -> Vec<Step> {
+    let mut before = 0.0;
+    let tied = sorted.chunk_by(|a, b| a == b);
+    tied.map(|tied| {
+        let after = before + tied.len() as f64;
+        let step = Step { x: tied[0], before, after };
+        before = after;
+        step
+    })
+    .collect()
+}
+
+/// The tightest convex or concave line along points: which of them it touches, and its height at all of them
+struct Hull {
+    corners: Vec<usize>,
+    height: Vec<f64>,
+}
+
+fn hull(steps: &[Step], y: impl Fn(&Step) -> f64, bends_wrong: impl Fn(f64) -> bool) -> Hull {
+    let point = |at: usize| (steps[at].x, y(&steps[at]));
+    let mut corners: Vec<usize> = Vec::new();
+    for next in 0..steps.len() {
+        while let [.., a, b] = corners[..] {
+            let ((ax, ay), (bx, by), (cx, cy)) = (point(a), point(b), point(next));
+            if !bends_wrong((bx - ax) * (cy - ay) - (by - ay) * (cx - ax)) {
+                break;
+            }
+            corners.pop();
+        }
+        corners.push(next);
+    }
+    let mut height: Vec<f64> = steps.iter().map(&y).collect();
+    for side in corners.windows(2) {
+        let ((ax, ay), (bx, by)) = (point(side[0]), point(side[1]));
+        for at in side[0] + 1..side[1] {
+            height[at] = ay + (steps[at].x - ax) / (bx - ax) * (by - ay);
+        }
+    }
+    Hull { corners, height }
+}
+
+/// Between the tabled counts and levels: √n·dip by linear interpolation in ln n, then ln p in √n·dip
+fn p_value(n: usize, dip: f64) -> f64 {
+    let scaled = dip * (n as f64).sqrt();
+    let right = NULL.iter().position(|row| row.0 >= n).unwrap_or(NULL.len() - 1);
+    let left = if NULL[right].0 <= n { right } else { right - 1 };
+    let ln = |row: usize| (NULL[row].0 as f64).ln();
+    let weight = if left == right { 0.0 } else { ((n as f64).ln() - ln(left)) / (ln(right) - ln(left)) };
+    let critical = |level: usize| NULL[left].1[level] * (1.0 - weight) + NULL[right].1[level] * weight;
+
+    let (mut from, mut p_from) = (0.5 / (n as f64).sqrt(), 1.0_f64);
+    for (level, &p) in LEVELS.iter().enumerate() {
+        let to = critical(level);
+        if scaled < to {
+            let part = ((scaled - from) / (to - from)).max(0.0);
+            return (p_from.ln() + part * (p.ln() - p_from.ln())).exp();
+        }
+        (from, p_from) = (to, p);
+    }
+    p_from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_clear_clusters_are_seen_and_an_even_spread_is_not() {
+        let clusters: Vec<f64> = (0..20).map(|i| f64::from(i % 2) * 100.0 + f64::from(i) * 0.1).collect();
+        assert!(dip(&Samples::new(&clusters).unwrap()).unwrap().p_value < 0.01);
+        let even: Vec<f64> = (0..20).map(f64::from).collect();
+        assert!(dip(&Samples::new(&even).unwrap()).unwrap().p_value > 0.9);
+    }
+
+    #[test]
+    fn equal_samples_have_the_least_dip() {
+        let equal = dip(&Samples::new(&[3.0; 10]).unwrap()).unwrap();
+        assert_eq!(equal.dip, 0.05);
+        assert!(equal.p_value > 0.9);
+    }
+
+    #[test]
+    fn fewer_than_six_samples_have_no_dip() {
+        assert_eq!(dip(&Samples::new(&[1.0, 1.0, 1.0, 9.0, 9.0]).unwrap()), None);
+    }
+}
