@@ -1,0 +1,152 @@
+//! The summary at the end of what hpcc (HPC Challenge) writes, `hpccoutf.txt`.
+
+use super::OutputError;
+use std::collections::BTreeMap;
+
+/// The figures of a whole summary by the names that hpcc gives them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary(BTreeMap<String, Entry>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    line: usize,
+    value: String,
+}
+
+/// Names of figures that tell how fast this machine is, each better when higher.
+pub mod name {
+    /// HPL over all processes, in 10¹² operations per second.
+    pub const HPL_TFLOPS: &str = "HPL_Tflops";
+    /// Matrix multiplication by all processes at once, of one of them, in 10⁹ operations per second.
+    pub const STAR_DGEMM_GFLOPS: &str = "StarDGEMM_Gflops";
+    /// Matrix multiplication by one process alone, in 10⁹ operations per second.
+    pub const SINGLE_DGEMM_GFLOPS: &str = "SingleDGEMM_Gflops";
+    /// STREAM triad by all processes at once, of one of them, in 10⁹ bytes per second.
+    pub const STAR_STREAM_TRIAD: &str = "StarSTREAM_Triad";
+    /// STREAM triad by one process alone, in 10⁹ bytes per second.
+    pub const SINGLE_STREAM_TRIAD: &str = "SingleSTREAM_Triad";
+}
+
+impl Summary {
+    /// The figure of a name.
+    ///
+    /// # Errors
+    /// The name is not there, or what stands there is no number.
+    pub fn number(&self, name: &'static str) -> Result<f64, OutputError> {
+        let entry = self.0.get(name).ok_or(OutputError::Missing { what: name })?;
+        let number = entry.value.parse().ok().filter(|number: &f64| number.is_finite());
+        number.ok_or_else(|| OutputError::line(entry.line, name, &entry.value))
+    }
+
+    /// What stands behind a name, number or not.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|entry| entry.value.as_str())
+    }
+
+    /// Whether hpcc says that all of its tests succeeded.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.get("Success") == Some("1")
+    }
+
+    /// HPL's scaled residual, ‖Ax−b‖∞/(ε(‖A‖∞‖x‖∞+‖b‖∞)n), from the norms in the summary.
+    ///
+    /// # Errors
+    /// A norm is not there or no number.
+    pub fn hpl_residual(&self) -> Result<f64, OutputError> {
+        let a_times_x = self.number("HPL_AnormI")? * self.number("HPL_XnormI")?;
+        let scale = self.number("HPL_eps")? * (a_times_x + self.number("HPL_BnormI")?);
+        Ok(self.number("HPL_RnormI")? / (scale * self.number("HPL_N")?))
+    }
+}
+
+/// Reads the summary.
+///
+/// # Errors
+/// The summary is not there, has no end, or has a line that is no `name=value`.
+pub fn parse(output: &str) -> Result<Summary, OutputError> {
+    let mut lines = output.lines().enumerate();
+    if !lines.any(|(_, line)| line.trim() == "Begin of Summary section.") {
+        return Err(OutputError::Missing { what: "summary section of hpcc" });
+    }
+    let mut entries = BTreeMap::new();
+    for (index, line) in lines {
+        if line.trim() == "End of Summary section." {
+            return Ok(Summary(entries));
+        }
+        let (name, value) =
+            line.split_once('=').ok_or_else(|| OutputError::line(index, "`name=value` of hpcc's summary", line))?;
+        let entry = Entry { line: index, value: value.trim().to_owned() };
+        entries.insert(name.trim().to_owned(), entry);
+    }
+    Err(OutputError::Missing { what: "end of hpcc's summary section" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SAMPLE: &str = "\
+End of HPL section.
+Begin of Summary section.
+VersionMajor=1
+Success=1
+HPL_Tflops=0.0527
+HPL_eps=1.11022e-16
+HPL_RnormI=2e-11
+HPL_AnormI=1000
+HPL_XnormI=4
+HPL_BnormI=0.5
+HPL_N=4000
+HPL_cpfact=R
+StarDGEMM_Gflops=2.48054
+StarSTREAM_Triad=5.1
+SingleSTREAM_Triad=nan
+End of Summary section.
+########################################################################
+";
+
+    #[test]
+    fn figures_are_found_by_their_names() {
+        let summary = parse(SAMPLE).unwrap();
+        assert!(summary.succeeded());
+        assert_eq!(summary.number(name::HPL_TFLOPS), Ok(0.0527));
+        assert_eq!(summary.number(name::STAR_STREAM_TRIAD), Ok(5.1));
+        assert_eq!(summary.get("HPL_cpfact"), Some("R"));
+    }
+
+    #[test]
+    fn the_residual_follows_from_the_norms() {
+        let residual = parse(SAMPLE).unwrap().hpl_residual().unwrap();
+        assert!((residual - 0.011_257).abs() < 1e-6, "{residual}");
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_or_no_number_is_an_error_of_its_own() {
+        let summary = parse(SAMPLE).unwrap();
+        let missing = OutputError::Missing { what: "SingleDGEMM_Gflops" };
+        assert_eq!(summary.number(name::SINGLE_DGEMM_GFLOPS), Err(missing));
+        let error = summary.number(name::SINGLE_STREAM_TRIAD).unwrap_err();
+        assert_eq!(error.to_string(), "line 15 of the output is no SingleSTREAM_Triad: `nan`");
+    }
+
+    #[test]
+    fn a_summary_without_begin_or_end_is_an_error() {
+        assert!(matches!(parse("nothing"), Err(OutputError::Missing { .. })));
+        let torn = &SAMPLE[..SAMPLE.find("HPL_N").unwrap()];
+        assert!(matches!(parse(torn), Err(OutputError::Missing { .. })));
+        assert!(matches!(parse(&format!("{torn}HPL_\n")), Err(OutputError::Line { line: 11, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in ".*", cut in 0..SAMPLE.len(), junk in "[ -~\n]{0,40}") {
+            let _ = parse(&text);
+            if let Ok(summary) = parse(&format!("{}{junk}{}", &SAMPLE[..cut], &SAMPLE[cut..])) {
+                let _ = summary.hpl_residual();
+            }
+        }
+    }
+}

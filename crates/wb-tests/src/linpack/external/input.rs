@@ -1,0 +1,170 @@
+//! The input files of linpack programs: Intel's `lininput`, HPL's `HPL.dat`, hpcc's `hpccinf.txt`.
+
+use std::fmt::{self, Display};
+
+/// What xlinpack is asked for, in the seven lines of Intel's `lininput_xeon64`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinInput {
+    /// The first line, which xlinpack ignores.
+    pub header: String,
+    /// The second line, which xlinpack prints.
+    pub subheader: String,
+    /// One column in each of the other lines.
+    pub tests: Vec<LinTest>,
+}
+
+/// One size to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinTest {
+    /// Equations.
+    pub size: u64,
+    /// Numbers from one column to the next.
+    pub leading_dimension: u64,
+    /// How often to solve it.
+    pub trials: u64,
+    /// Alignment of the data in KiB.
+    pub alignment_kib: u64,
+}
+
+/// A line break would shift all lines that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} has a line break: give one line")]
+pub struct LineBreak(pub &'static str);
+
+impl LinInput {
+    /// Checks that each header is one line.
+    ///
+    /// # Errors
+    /// [`LineBreak`] with the parameter's name.
+    pub fn new(header: String, subheader: String, tests: Vec<LinTest>) -> Result<Self, LineBreak> {
+        for (name, line) in [("lininput-header", &header), ("lininput-subheader", &subheader)] {
+            if line.contains(['\n', '\r']) {
+                return Err(LineBreak(name));
+            }
+        }
+        Ok(Self { header, subheader, tests })
+    }
+}
+
+impl Display for LinInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |number: fn(&LinTest) -> u64| joined(self.tests.iter().map(number));
+        writeln!(f, "{}", self.header)?;
+        writeln!(f, "{}", self.subheader)?;
+        writeln!(f, "{} # number of tests", self.tests.len())?;
+        writeln!(f, "{} # problem sizes", line(|test| test.size))?;
+        writeln!(f, "{} # leading dimensions", line(|test| test.leading_dimension))?;
+        writeln!(f, "{} # times to run a test", line(|test| test.trials))?;
+        writeln!(f, "{} # alignment values (in KBytes)", line(|test| test.alignment_kib))
+    }
+}
+
+/// What HPL is asked for; the algorithm's variants are those that HPL's own documentation starts
+/// with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HplInput {
+    /// Equations.
+    pub sizes: Vec<u64>,
+    /// Columns of a block.
+    pub blocks: Vec<u64>,
+    /// Grids of processes, rows by columns; each product is at most the number of processes.
+    pub grids: Vec<(u64, u64)>,
+}
+
+impl HplInput {
+    /// `HPL.dat`, which HPL reads from the folder it runs in.
+    #[must_use]
+    pub fn hpl_dat(&self) -> String {
+        let grid = |side: fn(&(u64, u64)) -> u64| joined(self.grids.iter().map(side));
+        let line = |value: &dyn Display, meaning: &str| format!("{value:<12} {meaning}\n");
+        [
+            "HPLinpack benchmark input file\n".to_owned(),
+            "written by weighbridge\n".to_owned(),
+            line(&"HPL.out", "output file"),
+            line(&6, "device out (6=stdout)"),
+            line(&self.sizes.len(), "problem sizes (N)"),
+            line(&joined(self.sizes.iter()), "Ns"),
+            line(&self.blocks.len(), "block sizes (NB)"),
+            line(&joined(self.blocks.iter()), "NBs"),
+            line(&0, "process mapping (0=row-major)"),
+            line(&self.grids.len(), "process grids (P x Q)"),
+            line(&grid(|grid| grid.0), "Ps"),
+            line(&grid(|grid| grid.1), "Qs"),
+            line(&"16.0", "residual threshold"),
+            line(&1, "panel factorizations"),
+            line(&2, "PFACTs (2=right)"),
+            line(&1, "recursive stopping criteria"),
+            line(&4, "NBMINs"),
+            line(&1, "panels in recursion"),
+            line(&2, "NDIVs"),
+            line(&1, "recursive panel factorizations"),
+            line(&1, "RFACTs (1=Crout)"),
+            line(&1, "broadcasts"),
+            line(&1, "BCASTs (1=1rM)"),
+            line(&1, "look-ahead depths"),
+            line(&1, "DEPTHs"),
+            line(&2, "SWAP (2=mix)"),
+            line(&64, "swapping threshold"),
+            line(&0, "L1 (0=transposed)"),
+            line(&0, "U (0=transposed)"),
+            line(&1, "equilibration (1=yes)"),
+            line(&8, "memory alignment in doubles"),
+        ]
+        .concat()
+    }
+
+    /// `hpccinf.txt`, which hpcc reads: the same, and no further sizes for PTRANS.
+    #[must_use]
+    pub fn hpccinf(&self) -> String {
+        self.hpl_dat()
+            + "separator\n\
+               0            further problem sizes for PTRANS\n\
+               0            values of N\n\
+               0            further block sizes for PTRANS\n\
+               0            values of NB\n"
+    }
+}
+
+fn joined(numbers: impl Iterator<Item = impl Display>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lininput_has_seven_lines_and_a_column_for_each_test() {
+        let test = |size, trials| LinTest { size, leading_dimension: size + 16, trials, alignment_kib: 4 };
+        let input = LinInput::new("a header".into(), "a subheader".into(), vec![test(10_000, 2), test(20_000, 1)]);
+        assert_eq!(
+            input.unwrap().to_string(),
+            "a header\n\
+             a subheader\n\
+             2 # number of tests\n\
+             10000 20000 # problem sizes\n\
+             10016 20016 # leading dimensions\n\
+             2 1 # times to run a test\n\
+             4 4 # alignment values (in KBytes)\n"
+        );
+    }
+
+    #[test]
+    fn a_header_of_two_lines_is_refused() {
+        let refused = LinInput::new("one".into(), "two\nlines".into(), Vec::new());
+        assert_eq!(refused, Err(LineBreak("lininput-subheader")));
+    }
+
+    #[test]
+    fn hpl_dat_has_its_values_on_the_lines_where_hpl_looks() {
+        let input = HplInput { sizes: vec![1000, 4000], blocks: vec![192], grids: vec![(1, 2)] };
+        let text = input.hpl_dat();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 31);
+        assert!(lines[4].starts_with("2 ") && lines[5].starts_with("1000 4000 "));
+        assert!(lines[6].starts_with("1 ") && lines[7].starts_with("192 "));
+        assert!(lines[10].starts_with("1 ") && lines[11].starts_with("2 "));
+        assert!(lines[12].starts_with("16.0 "));
+        assert_eq!(input.hpccinf().lines().count(), 36);
+    }
+}

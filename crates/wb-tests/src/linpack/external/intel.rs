@@ -1,0 +1,198 @@
+//! The table that Intel's xlinpack (MKL's LINPACK for shared memory) prints.
+
+use super::{OutputError, consistent};
+
+/// What one run of xlinpack printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// Threads that it says it used.
+    pub threads: Option<u32>,
+    /// Numbers of equations that it was asked for.
+    pub requested: Vec<u64>,
+    /// One row for every trial, in their order.
+    pub trials: Vec<Trial>,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Equations.
+    pub size: u64,
+    /// Numbers from one column to the next.
+    pub leading_dimension: u64,
+    /// Alignment of the data in KiB.
+    pub alignment_kib: u64,
+    /// Seconds to factor and solve, in steps of a millisecond.
+    pub seconds: f64,
+    /// 10⁹ operations per second.
+    pub gflops: f64,
+    /// ‖Ax−b‖∞.
+    pub residual: f64,
+    /// The residual over ε(‖A‖∞‖x‖∞+‖b‖∞)n.
+    pub normalized_residual: f64,
+    /// Whether xlinpack found the answer right.
+    pub passed: bool,
+}
+
+impl Output {
+    /// Sizes that were asked for and not run; xlinpack leaves out what memory lacks for.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<u64> {
+        let ran = |size: &u64| self.trials.iter().any(|trial| trial.size == *size);
+        self.requested.iter().copied().filter(|size| !ran(size)).collect()
+    }
+}
+
+const TITLES: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residual", "Residual(norm)", "Check"];
+
+/// Reads the output of xlinpack.
+///
+/// # Errors
+/// No table, a line in it that is none of its rows, a speed that is not that of its time.
+pub fn parse(output: &str) -> Result<Output, OutputError> {
+    let mut lines = output.lines().enumerate();
+    let (mut threads, mut requested) = (None, Vec::new());
+    loop {
+        let Some((_, line)) = lines.next() else {
+            return Err(OutputError::Missing { what: "table of trials (`Size LDA Align. …`)" });
+        };
+        if line.split_whitespace().eq(TITLES) {
+            break;
+        }
+        match line.split_once(':').map(|(name, value)| (name.trim(), value)) {
+            Some(("Number of threads", value)) => threads = value.trim().parse().ok(),
+            Some(("Number of equations to solve (problem size)", sizes)) => {
+                requested = sizes.split_whitespace().map_while(|size| size.parse().ok()).collect();
+            }
+            _ => {}
+        }
+    }
+    let trials = lines
+        .take_while(|(_, line)| !line.trim().is_empty())
+        .map(|(index, line)| trial(index, line))
+        .collect::<Result<Vec<_>, _>>()?;
+    if trials.is_empty() {
+        return Err(OutputError::Missing { what: "trial in the table" });
+    }
+    Ok(Output { threads, requested, trials })
+}
+
+fn trial(index: usize, line: &str) -> Result<Trial, OutputError> {
+    let trial = fields(line).ok_or_else(|| OutputError::line(index, "row of xlinpack's table", line))?;
+    consistent(index, trial.size, trial.seconds, 0.001, trial.gflops)?;
+    Ok(trial)
+}
+
+fn fields(line: &str) -> Option<Trial> {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let [size, leading_dimension, alignment, seconds, gflops, residual, normalized, check] = fields[..] else {
+        return None;
+    };
+    let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+    Some(Trial {
+        size: size.parse().ok()?,
+        leading_dimension: leading_dimension.parse().ok()?,
+        alignment_kib: alignment.parse().ok()?,
+        seconds: positive(seconds)?,
+        gflops: positive(gflops).filter(|gflops| *gflops > 0.0)?,
+        residual: residual.parse().ok()?,
+        normalized_residual: normalized.parse().ok()?,
+        passed: match check {
+            "pass" => true,
+            "fail" => false,
+            _ => return None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SAMPLE: &str = "\
+A subheader
+
+Current date/time: Thu Jan  1 00:00:00 1970
+
+CPU frequency:    2.500 GHz
+Number of CPUs: 1
+Number of cores: 2
+Number of threads: 2
+
+Parameters are set to:
+
+Number of tests: 3
+Number of equations to solve (problem size) : 1000  2000  90000
+Leading dimension of array                  : 1008  2000  90000
+Number of trials to run                     : 2     1     1
+Data alignment value (in Kbytes)            : 4     4     4
+
+Maximum memory requested that can be used=32016064, at the size=2000
+
+=================== Timing linear equation system solver ===================
+
+Size   LDA    Align. Time(s)    GFlops   Residual     Residual(norm) Check
+1000   1008   4      0.012      55.7222  9.298812e-13 3.171134e-02   pass
+1000   1008   4      0.011      60.7879  9.298812e-13 3.171134e-02   pass
+2000   2000   4      0.089      59.9888  4.085732e-12 3.554086e+02   fail
+
+Performance Summary (GFlops)
+
+Size   LDA    Align.  Average  Maximal
+1000   1008   4       58.2551  60.7879
+2000   2000   4       59.9888  59.9888
+
+Residual checks FAILED
+
+End of tests
+";
+
+    #[test]
+    fn every_trial_of_the_table_is_read() {
+        let output = parse(SAMPLE).unwrap();
+        assert_eq!(output.threads, Some(2));
+        assert_eq!(output.trials.len(), 3);
+        assert_eq!(output.trials[1].gflops, 60.7879);
+        assert_eq!(output.trials[0].leading_dimension, 1008);
+        assert_eq!(output.trials[0].alignment_kib, 4);
+        assert!(output.trials[0].passed && !output.trials[2].passed);
+        assert_eq!(output.trials[2].normalized_residual, 355.4086);
+    }
+
+    #[test]
+    fn a_size_that_was_not_run_is_named() {
+        assert_eq!(parse(SAMPLE).unwrap().left_out(), [90_000]);
+    }
+
+    #[test]
+    fn a_torn_row_is_an_error_with_its_line() {
+        let torn = &SAMPLE[..SAMPLE.find("60.7879").unwrap()];
+        let error = parse(torn).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 24 of the output is no row of xlinpack's table: `1000   1008   4      0.011`"
+        );
+    }
+
+    #[test]
+    fn output_without_a_table_is_an_error() {
+        assert!(matches!(parse("Segmentation fault\n"), Err(OutputError::Missing { .. })));
+        let empty = &SAMPLE[..SAMPLE.find("1000   1008").unwrap()];
+        assert!(matches!(parse(empty), Err(OutputError::Missing { what: "trial in the table" })));
+    }
+
+    #[test]
+    fn a_speed_in_another_unit_is_an_error() {
+        let error = parse(&SAMPLE.replace("59.9888  4", "59988.8  4")).unwrap_err();
+        assert!(matches!(error, OutputError::Inconsistent { line: 25, .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in ".*", cut in 0..SAMPLE.len(), junk in "[ -~\n]{0,40}") {
+            let _ = parse(&text);
+            let _ = parse(&format!("{}{junk}{}", &SAMPLE[..cut], &SAMPLE[cut..]));
+        }
+    }
+}
