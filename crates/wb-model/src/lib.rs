@@ -26,7 +26,7 @@ pub use id::{CellId, MetricId, Serial};
 pub use key::{DefinitionKey, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use name::{BadName, ProfileName, TestName, WorkerName};
-pub use outcome::{AttemptOutcome, CellOutcome, Validity};
+pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, Params, Value};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};

@@ -57,6 +57,16 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
+/// What an attempt is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Brings the system to its working state and calibrates the work; recorded, never counted.
+    WarmUp,
+    /// Counted.
+    Sample,
+}
+
 /// The question that a value did not stand up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,1 +1,23 @@
-//! The run folder and the journal
+//! The run folder and the journal.
+//!
+//! What happened is written here once and never changed: the journal is the only truth about it, and
+//! artefacts are what it says they are by their hashes. This crate knows no test and computes nothing.
+//!
+//! Start with [`RunFolder`], then [`journal`] (what an event is) and [`history`] (what the journal adds up to).
+
+pub mod artefact;
+pub mod definition;
+pub mod error;
+pub mod files;
+pub mod folder;
+pub mod history;
+pub mod journal;
+pub mod run_file;
+
+pub use artefact::Artefact;
+pub use definition::{CellDefinition, Definitions};
+pub use error::RecordError;
+pub use folder::RunFolder;
+pub use history::{Attempt, History};
+pub use journal::{Event, Journal, Line};
+pub use run_file::{Entry, RunFile};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Unit, Validity, WorkerName};
+pub use wb_model::Purpose;
 use wb_stats::{Rule, Summary};
 
 /// A whole run, studied.
@@ -115,16 +116,6 @@ pub struct SampleResult {
     pub values: BTreeMap<String, f64>,
     /// Its folder, relative to the run's.
     pub folder: String,
-}
-
-/// What an attempt is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// Brings the system to its working state and calibrates the work; recorded, never counted.
-    WarmUp,
-    /// Counted.
-    Sample,
 }
 
 /// A curve measured inside the samples of one cell.

@@ -1,0 +1,53 @@
+//! `definition.json`: what the cells of one test are, effectively.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{CellId, DefinitionKey, Metric, Params};
+use wb_stats::Rule;
+
+/// The definitions of the cells of one serial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Definitions {
+    /// In the order they were first asked for.
+    pub cells: Vec<CellDefinition>,
+}
+
+/// A cell's effective definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellDefinition {
+    /// Which cell.
+    pub cell: CellId,
+    /// What decides with which others it may be compared.
+    pub key: DefinitionKey,
+    /// The test's measurement version.
+    pub version: u32,
+    /// What the test says of itself, in a line.
+    pub summary: String,
+    /// Every effective parameter.
+    pub params: Params,
+    /// What it measures.
+    pub metrics: Vec<Metric>,
+    /// When it is done; the one of the newest entry.
+    pub rule: Rule,
+    /// Why it cannot be measured, if so.
+    pub unsupported: Option<String>,
+    /// Binaries, versions, hashes, instruction sets, kernel and boot.
+    pub provenance: BTreeMap<String, String>,
+}
+
+impl Definitions {
+    /// The definition of a cell.
+    pub fn of(&self, cell: &CellId) -> Option<&CellDefinition> {
+        self.cells.iter().find(|definition| definition.cell == *cell)
+    }
+
+    /// Adds a definition, or puts it in the place of an earlier one of the same cell.
+    pub fn put(&mut self, definition: CellDefinition) {
+        match self.cells.iter_mut().find(|known| known.cell == definition.cell) {
+            Some(known) => *known = definition,
+            None => self.cells.push(definition),
+        }
+    }
+}

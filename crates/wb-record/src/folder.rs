@@ -1,0 +1,166 @@
+//! The run folder: which file is where, and who may write.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use wb_model::{Case, CellId, Purpose, Sha256};
+
+use crate::run_file::SCHEMA;
+use crate::{Definitions, Entry, Journal, Line, RecordError, RunFile, files};
+
+/// The longest folder name that a case gets before its end becomes a hash; file systems allow 255 bytes.
+const LONGEST_CASE: usize = 180;
+
+/// A run folder.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    lock: Option<File>,
+}
+
+impl RunFolder {
+    /// Opens a run for writing, or makes a new one; nobody else may write to it meanwhile.
+    pub fn create(path: &Path) -> Result<Self, RecordError> {
+        fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
+        if !path.join("run.json").exists() {
+            let mut entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
+            // A controller may have been killed between making the folder and its first entry.
+            let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
+            if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
+                return Err(RecordError::NotARun { path: path.to_owned() });
+            }
+        }
+        let journal = path.join("journal.jsonl");
+        let opened = File::options().append(true).create(true).open(&journal);
+        let lock = opened.map_err(RecordError::io("open", &journal))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
+            Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &journal)(error)),
+        }
+    }
+
+    /// Opens a run for reading.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        if path.join("run.json").is_file() {
+            return Ok(Self { path: path.to_owned(), lock: None });
+        }
+        let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        let path = path.to_owned();
+        Err(if holds_something { RecordError::NotARun { path } } else { RecordError::NoRun { path } })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it was opened for writing.
+    pub fn is_writable(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        let full = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        full.file_name().map_or_else(|| full.display().to_string(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Its head; an empty one where there is none yet.
+    pub fn run_file(&self) -> Result<RunFile, RecordError> {
+        let path = self.path.join("run.json");
+        let run: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
+        if run.schema > SCHEMA {
+            return Err(RecordError::Newer { path, found: run.schema, known: SCHEMA });
+        }
+        Ok(run)
+    }
+
+    /// Adds an entry to its head and returns its number.
+    pub fn add_entry(&self, entry: Entry) -> Result<u32, RecordError> {
+        let mut run = self.run_file()?;
+        run.entries.push(entry);
+        files::write_json(&self.path.join("run.json"), &run)?;
+        Ok(run.entries.len() as u32 - 1)
+    }
+
+    /// Opens its journal for writing, with the lines that are there.
+    pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
+        Journal::open(&self.path.join("journal.jsonl"))
+    }
+
+    /// Reads its journal; none is an empty one.
+    pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
+        let path = self.path.join("journal.jsonl");
+        if path.exists() { Journal::read(&path) } else { Ok(Vec::new()) }
+    }
+
+    /// The folder of a cell's test: `PROFILE/TEST/SERIAL`.
+    pub fn serial(&self, cell: &CellId) -> PathBuf {
+        self.path.join(cell.profile.as_str()).join(cell.test.as_str()).join(cell.serial.to_string())
+    }
+
+    /// The folder of an attempt, relative to the run's: `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT`.
+    pub fn attempt(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
+        let sample = match purpose {
+            Purpose::WarmUp => format!("warm-up-{sample}.{attempt}"),
+            Purpose::Sample => format!("{sample:04}.{attempt}"),
+        };
+        [cell.profile.as_str(), cell.test.as_str(), &cell.serial.to_string(), &case_folder(&cell.case), &sample]
+            .iter()
+            .collect()
+    }
+
+    /// The definitions of a cell's test; none yet are empty ones.
+    pub fn definitions(&self, cell: &CellId) -> Result<Definitions, RecordError> {
+        Ok(files::read_json(&self.serial(cell).join("definition.json"))?.unwrap_or_default())
+    }
+
+    /// Writes the definitions of a cell's test.
+    pub fn write_definitions(&self, cell: &CellId, definitions: &Definitions) -> Result<(), RecordError> {
+        let folder = self.serial(cell);
+        fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
+        files::write_json(&folder.join("definition.json"), definitions)
+    }
+
+    /// The file of an environment: `environment/NAME.json`.
+    pub fn environment(&self, name: &str) -> PathBuf {
+        self.path.join("environment").join(format!("{name}.json"))
+    }
+}
+
+/// A case's name as a folder's name.
+fn case_folder(case: &Case) -> String {
+    let name = case.to_string();
+    if name.len() <= LONGEST_CASE {
+        return name;
+    }
+    // Case names are ASCII: everything else in them is percent-escaped.
+    format!("{}~{}", &name[..LONGEST_CASE - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_writes_and_nothing_foreign_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("RUN");
+        let first = RunFolder::create(&run).unwrap();
+        assert!(matches!(RunFolder::create(&run), Err(RecordError::Busy { .. })));
+        drop(first);
+        assert!(RunFolder::create(&run).is_ok());
+        fs::write(folder.path().join("letter.txt"), "mine").unwrap();
+        assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::NotARun { .. })));
+        assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
+    }
+
+    #[test]
+    fn long_cases_have_short_folders_that_differ() {
+        let case = |last: &str| format!("x={}{last}", "a".repeat(300)).parse::<Case>().unwrap();
+        let (one, other) = (case_folder(&case("1")), case_folder(&case("2")));
+        assert_ne!(one, other);
+        assert!(one.len() <= LONGEST_CASE);
+    }
+}

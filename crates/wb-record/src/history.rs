@@ -1,0 +1,95 @@
+//! What the journal adds up to: every attempt, and what is whole of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use wb_model::{CellId, DefinitionKey, Purpose};
+
+use crate::journal::Ended;
+use crate::{Event, Line, RunFolder};
+
+/// Every attempt of a run, by cell, in time order.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    attempts: BTreeMap<CellId, Vec<Attempt>>,
+    started: BTreeMap<(CellId, Purpose, u32), u32>,
+    ended: BTreeMap<CellId, String>,
+}
+
+/// An attempt that ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// How.
+    pub ended: Ended,
+    /// When that was written: RFC 3339 in UTC.
+    pub time: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Whether all that it left is there as it was written.
+    pub intact: bool,
+}
+
+impl History {
+    /// Adds up the lines of a run's journal, and checks what attempts left against its hashes.
+    pub fn of(run: &RunFolder, lines: &[Line]) -> Self {
+        let mut history = Self::default();
+        for line in lines {
+            history.add(run, line, true);
+        }
+        history
+    }
+
+    /// Adds one more line. `check` compares what an attempt left with its hashes.
+    pub fn add(&mut self, run: &RunFolder, line: &Line, check: bool) {
+        match &line.event {
+            Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+                let next = self.started.entry((cell.clone(), *purpose, *sample)).or_default();
+                *next = (*next).max(attempt + 1);
+            }
+            Event::AttemptEnded(ended) => {
+                let folder =
+                    run.path().join(RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt));
+                let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
+                let attempt = Attempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
+                self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
+            }
+            Event::CellEnded { cell, by, .. } => {
+                self.ended.insert(cell.clone(), by.clone());
+            }
+            Event::EntryStarted { .. } | Event::EntryEnded { .. } | Event::TornTail { .. } => {}
+        }
+    }
+
+    /// The attempts at a cell, in time order.
+    pub fn attempts(&self, cell: &CellId) -> &[Attempt] {
+        self.attempts.get(cell).map_or(&[], Vec::as_slice)
+    }
+
+    /// The cells that were attempted.
+    pub fn cells(&self) -> impl Iterator<Item = &CellId> {
+        self.attempts.keys()
+    }
+
+    /// The number that the next attempt at a sample gets: no number is used twice, also not one whose attempt never
+    /// ended.
+    pub fn next_attempt(&self, cell: &CellId, purpose: Purpose, sample: u32) -> u32 {
+        self.started.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
+    }
+
+    /// What ended a cell, if anything did.
+    pub fn ended_by(&self, cell: &CellId) -> Option<&str> {
+        self.ended.get(cell).map(String::as_str)
+    }
+
+    /// A key under which a cell was attempted, and that is not `key`.
+    pub fn other_key(&self, cell: &CellId, key: &DefinitionKey) -> Option<&DefinitionKey> {
+        self.attempts(cell).iter().map(|attempt| &attempt.ended.key).find(|other| *other != key)
+    }
+}
+
+impl Attempt {
+    /// Whether it ran to its end and all that it left is whole: it is never run again.
+    pub fn is_finished(&self) -> bool {
+        self.ended.outcome.is_completed() && self.intact
+    }
+}
