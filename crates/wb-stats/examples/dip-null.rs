@@ -11,7 +11,7 @@ fn main() {
     println!("pub(crate) const NULL: [(usize, [f64; {}]); {}] = [", LEVELS.len(), COUNTS.len());
     for n in COUNTS {
         let dips = scaled_dips(n, if n > 100 { 20_000 } else { 200_000 });
-        let critical: Vec<String> = LEVELS.iter().map(|p| format!("{:.4}", dips.quantile(1.0 - p))).collect();
+        let critical: Vec<String> = LEVELS.iter().map(|p| format!("{:.3}", dips.quantile(1.0 - p))).collect();
         println!("    ({n}, [{}]),", critical.join(", "));
     }
     println!("];");

@@ -1,6 +1,5 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::Samples;
 
@@ -64,32 +63,67 @@ pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<I
     if !within(p) || !within(confidence) {
         return None;
     }
-    let n = samples.count() as u64;
-    let below = Binomial::new(p, n).ok()?;
     // Confidences like 0.9375 are met exactly; rounding must not lose them.
     let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
+    let n = samples.count();
+    let below = Binomial::new(n, p);
 
-    // Ranks count from 1: the lower end errs when fewer than `low` samples are below the quantile.
-    let low = first(n, |rank| below.cdf(rank) > tail);
-    let high = first(n, |rank| below.sf(rank) <= tail) + 1;
+    // Ranks count from 1. The lower end errs when fewer than `low` samples are below the quantile, the upper end when
+    // `high` or more are.
+    let (mut low, mut low_errs) = (below.first, 0.0);
+    for mass in &below.masses {
+        if low_errs + mass > tail {
+            break;
+        }
+        (low, low_errs) = (low + 1, low_errs + mass);
+    }
+    let (mut high, mut high_errs) = (below.first + below.masses.len(), 0.0);
+    for mass in below.masses.iter().rev() {
+        if high_errs + mass > tail {
+            break;
+        }
+        (high, high_errs) = (high - 1, high_errs + mass);
+    }
     if low == 0 || high > n {
         return None;
     }
     Some(Interval {
-        low: samples.sorted()[low as usize - 1],
-        high: samples.sorted()[high as usize - 1],
-        confidence_reached: 1.0 - below.cdf(low - 1) - below.sf(high - 1),
+        low: samples.sorted()[low - 1],
+        high: samples.sorted()[high - 1],
+        confidence_reached: 1.0 - low_errs - high_errs,
     })
 }
 
-/// The first of 0..n from which on the condition holds, or n
-fn first(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let (mut from, mut to) = (0, n);
-    while from < to {
-        let middle = from + (to - from) / 2;
-        if holds(middle) { to = middle } else { from = middle + 1 }
+/// The binomial distribution where it is not negligible
+struct Binomial {
+    first: usize,
+    masses: Vec<f64>,
+}
+
+impl Binomial {
+    /// From the mode outwards by the ratio of neighbours, then normalised: nothing underflows however large n is
+    fn new(n: usize, p: f64) -> Self {
+        const NEGLIGIBLE: f64 = 1e-20;
+        let odds = p / (1.0 - p);
+        let mode = (((n + 1) as f64 * p) as usize).min(n);
+        let falling = |mass: &f64| *mass > NEGLIGIBLE;
+        let lower = (0..mode).rev().scan(1.0, |mass, k| {
+            *mass *= (k + 1) as f64 / (n - k) as f64 / odds;
+            Some(*mass)
+        });
+        let upper = (mode..n).scan(1.0, |mass, k| {
+            *mass *= (n - k) as f64 / (k + 1) as f64 * odds;
+            Some(*mass)
+        });
+        let mut masses: Vec<f64> = lower.take_while(falling).collect();
+        let first = mode - masses.len();
+        masses.reverse();
+        masses.push(1.0);
+        masses.extend(upper.take_while(falling));
+        let sum: f64 = masses.iter().sum();
+        masses.iter_mut().for_each(|mass| *mass /= sum);
+        Self { first, masses }
     }
-    from
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn figures(least: usize) -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn samples(x: &[f64]) -> Samples {
-    Samples::new(x).unwrap()
+    Samples::new(x).expect("finite figures")
 }
 
 proptest! {

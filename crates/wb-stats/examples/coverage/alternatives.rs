@@ -5,7 +5,7 @@ use wb_stats::{Interval, Samples};
 
 /// The interpolated interval of the median (Hettmansperger, Sheather 1986): between the order statistics that reach
 /// the confidence and the next inner ones, so that it is met closely instead of exceeded
-pub fn interpolated_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
+pub(crate) fn interpolated_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     let n = samples.count();
     let below = Binomial::new(0.5, n as u64).ok()?;
     let reached = |rank: usize| 1.0 - 2.0 * below.cdf(rank as u64 - 1);

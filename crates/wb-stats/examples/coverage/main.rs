@@ -11,7 +11,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => print!("{}", table::tables()),
+        [] => print!("{}", tables()),
         ["--write", page] => {
             if let Err(error) = write(page) {
                 eprintln!("error: {page}: {error}");
@@ -26,9 +26,12 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn tables() -> String {
+    table::tables(&table::simulated(simulate::by_rule))
+}
+
 fn write(path: &str) -> std::io::Result<()> {
     let page = std::fs::read_to_string(path)?;
-    let page =
-        table::replace(&page, &table::tables()).ok_or_else(|| std::io::Error::other("no markers to write between"))?;
+    let page = table::replace(&page, &tables()).ok_or_else(|| std::io::Error::other("no markers to write between"))?;
     std::fs::write(path, page)
 }

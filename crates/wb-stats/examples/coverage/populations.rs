@@ -4,7 +4,7 @@ use rand::Rng;
 
 /// A shape of noise; every one lies around 100 and is as wide as it is told
 #[derive(Clone, Copy, PartialEq)]
-pub enum Population {
+pub(crate) enum Population {
     /// Gaussian
     Normal,
     /// Skewed: log-normal with σ = 1
@@ -22,10 +22,10 @@ pub enum Population {
 }
 
 impl Population {
-    pub const ALL: [Self; 7] =
+    pub(crate) const ALL: [Self; 7] =
         [Self::Normal, Self::LogNormal, Self::T3, Self::Coarse, Self::Uneven, Self::Even, Self::Drifting];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
             Self::LogNormal => "log-normal",
@@ -47,12 +47,12 @@ impl Population {
         }
     }
 
-    pub fn true_median(self, spread: f64) -> f64 {
+    pub(crate) fn true_median(self, spread: f64) -> f64 {
         100.0 * (1.0 + spread * self.median())
     }
 
     /// The sample taken as the `index`th of at most `of`
-    pub fn draw(self, rng: &mut impl Rng, spread: f64, index: usize, of: usize) -> f64 {
+    pub(crate) fn draw(self, rng: &mut impl Rng, spread: f64, index: usize, of: usize) -> f64 {
         let z = normal(rng);
         let deviation = match self {
             Self::Normal => z,

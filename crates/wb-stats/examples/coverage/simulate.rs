@@ -7,7 +7,7 @@ use wb_stats::{Budget, CONFIDENCE, Decision, Interval, Rule, Samples, Summary, d
 use crate::alternatives::interpolated_interval;
 use crate::populations::Population;
 
-pub const SPREADS: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
+pub(crate) const SPREADS: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 const REPETITIONS: usize = 4000;
 const SEED: u64 = 2;
 const MIN: usize = 6;
@@ -17,7 +17,7 @@ const RULE: Rule = Rule::Precision { percent: PRECISION_PERCENT, min_samples: MI
 
 /// What came of many cells of one population
 #[derive(Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     cells: f64,
     samples: f64,
     converged: f64,
@@ -28,49 +28,45 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn coverage(&self) -> f64 {
+    pub(crate) fn coverage(&self) -> f64 {
         self.covered / self.cells
     }
 
-    pub fn coverage_of_converged(&self) -> f64 {
+    pub(crate) fn coverage_of_converged(&self) -> f64 {
         self.converged_and_covered / self.converged
     }
 
-    pub fn mean_n(&self) -> f64 {
+    pub(crate) fn mean_n(&self) -> f64 {
         self.samples / self.cells
     }
 
-    pub fn converged(&self) -> f64 {
+    pub(crate) fn converged(&self) -> f64 {
         self.converged / self.cells
     }
 
-    pub fn converged_cells(&self) -> usize {
+    pub(crate) fn converged_cells(&self) -> usize {
         self.converged as usize
     }
 
-    pub fn trend_seen(&self) -> f64 {
+    pub(crate) fn trend_seen(&self) -> f64 {
         self.trend / self.cells
     }
 
-    pub fn modes_seen(&self) -> f64 {
+    pub(crate) fn modes_seen(&self) -> f64 {
         self.modes / self.cells
     }
 
-    fn add(&mut self, samples: &[f64], converged: bool, covered: bool) {
-        let seen = |p: Option<f64>| f64::from(p.is_some_and(|p| p < 0.05));
-        let all = Samples::new(samples).expect("drawn samples are finite");
+    fn add(&mut self, n: usize, converged: bool, covered: bool) {
         self.cells += 1.0;
-        self.samples += samples.len() as f64;
+        self.samples += n as f64;
         self.converged += f64::from(converged);
         self.covered += f64::from(covered);
         self.converged_and_covered += f64::from(converged && covered);
-        self.trend += seen(trend(&all).map(|trend| trend.p_value));
-        self.modes += seen(dip(&all).map(|dip| dip.p_value));
     }
 }
 
 /// By the rule and the summary as they are
-pub fn by_rule(population: Population, spread: f64) -> Outcome {
+pub(crate) fn by_rule(population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
     each_cell(population, spread, |drawn| {
@@ -78,16 +74,18 @@ pub fn by_rule(population: Population, spread: f64) -> Outcome {
             Ok(Decision::Continue) => None,
             decision => Some(matches!(decision, Ok(Decision::Done(_)))),
         });
-        let summary = Samples::new(&drawn[..n]).map(|samples| Summary::of(&samples));
-        let interval = summary.ok().and_then(|summary| summary.median_interval);
-        outcome.add(&drawn[..n], converged, interval.is_some_and(|interval| interval.contains(truth)));
+        let samples = Samples::new(&drawn[..n]).expect("drawn samples are finite");
+        let interval = Summary::of(&samples).median_interval;
+        outcome.add(n, converged, interval.is_some_and(|interval| interval.contains(truth)));
+        outcome.trend += seen(trend(&samples).map(|trend| trend.p_value));
+        outcome.modes += seen(dip(&samples).map(|dip| dip.p_value));
     });
     outcome
 }
 
 /// Other ways to take the interval, by which the samples are stopped and which is reported
 #[derive(Clone, Copy)]
-pub enum Alternative {
+pub(crate) enum Alternative {
     /// Order statistics at exactly the confidence promised
     Uncorrected,
     /// Interpolated between order statistics at exactly the confidence promised
@@ -95,7 +93,7 @@ pub enum Alternative {
 }
 
 /// The same samples by another way
-pub fn by_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
+pub(crate) fn by_alternative(alternative: Alternative, population: Population, spread: f64) -> Outcome {
     let truth = population.true_median(spread);
     let mut outcome = Outcome::default();
     each_cell(population, spread, |drawn| {
@@ -112,9 +110,13 @@ pub fn by_alternative(alternative: Alternative, population: Population, spread: 
             let narrow = interval.half_width_percent(samples.median())? <= PRECISION_PERCENT;
             (narrow || n == MAX).then_some(narrow)
         });
-        outcome.add(&drawn[..n], converged, at(n).is_some_and(|(_, interval)| interval.contains(truth)));
+        outcome.add(n, converged, at(n).is_some_and(|(_, interval)| interval.contains(truth)));
     });
     outcome
+}
+
+fn seen(p_value: Option<f64>) -> f64 {
+    f64::from(p_value.is_some_and(|p| p < 0.05))
 }
 
 fn stop(decided: impl Fn(usize) -> Option<bool>) -> (usize, bool) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::populations::Population;
-use crate::simulate::{Alternative, Outcome, SPREADS, by_alternative, by_rule};
+use crate::simulate::{Alternative, Outcome, SPREADS, by_alternative};
 
 const BEGIN: &str = "<!-- coverage: begin, written by the example `coverage` -->";
 const END: &str = "<!-- coverage: end -->";
@@ -11,14 +11,13 @@ const END: &str = "<!-- coverage: end -->";
 /// A share of so few cells says nothing
 const FEWEST: usize = 100;
 
-/// Both tables, as Markdown
-pub fn tables() -> String {
-    let rows: Vec<Row> = rows(by_rule).collect();
+/// Both tables, as Markdown, from what came of the rule
+pub(crate) fn tables(rows: &[Row]) -> String {
     let mut text = String::from(
         "| population | spread | interval covers | of those converged | mean samples | converged | trend seen | modes \
          seen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for Row { population, spread, outcome } in &rows {
+    for Row { population, spread, outcome } in rows {
         let converged = outcome.converged_cells() >= FEWEST;
         let of_converged = if converged { percent(outcome.coverage_of_converged()) } else { "–".into() };
         _ = writeln!(
@@ -37,39 +36,35 @@ pub fn tables() -> String {
         "\n| interval of the median | covers at least, one mode or 70:30 | covers at least, 50:50 | mean samples, normal \
          at 3 % |\n|---|--:|--:|--:|\n",
     );
-    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest(&rows));
+    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest(rows));
     for (name, alternative) in [
         ("order statistics at 95 %", Alternative::Uncorrected),
         ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
     ] {
-        let rows: Vec<Row> = rows_of(alternative);
+        let rows = simulated(|population, spread| by_alternative(alternative, population, spread));
         _ = writeln!(text, "| {name} | {}", lowest(&rows));
     }
     text
 }
 
 /// A page with what is between its markers replaced by the tables; `None` if it has no markers
-pub fn replace(page: &str, tables: &str) -> Option<String> {
+pub(crate) fn replace(page: &str, tables: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}\n\n{tables}\n{END}{after}"))
 }
 
 /// One population with what came of it
-pub struct Row {
-    pub population: Population,
-    pub spread: f64,
-    pub outcome: Outcome,
+pub(crate) struct Row {
+    pub(crate) population: Population,
+    pub(crate) spread: f64,
+    pub(crate) outcome: Outcome,
 }
 
 /// Every population at every spread
-pub fn rows(simulate: impl Fn(Population, f64) -> Outcome) -> impl Iterator<Item = Row> {
+pub(crate) fn simulated(simulate: impl Fn(Population, f64) -> Outcome) -> Vec<Row> {
     let cells = Population::ALL.into_iter().flat_map(|population| SPREADS.map(|spread| (population, spread)));
-    cells.map(move |(population, spread)| Row { population, spread, outcome: simulate(population, spread) })
-}
-
-fn rows_of(alternative: Alternative) -> Vec<Row> {
-    rows(|population, spread| by_alternative(alternative, population, spread)).collect()
+    cells.map(|(population, spread)| Row { population, spread, outcome: simulate(population, spread) }).collect()
 }
 
 fn lowest(rows: &[Row]) -> String {
