@@ -16,7 +16,7 @@ pub struct Outliers {
 
 /// The samples that lie far out (Tukey, Exploratory Data Analysis, 1977), by type 7 quartiles.
 ///
-/// For looking at, not for leaving out: of six normal samples, every fifth set or so has one by chance.
+/// For looking at, not for leaving out: of normal samples, a quarter of all sets of six have one by chance, a third of all sets of 30.
 pub fn outliers(samples: &Samples) -> Outliers {
     let (q1, q3) = (samples.quantile(0.25), samples.quantile(0.75));
     let reach = 1.5 * (q3 - q1);
