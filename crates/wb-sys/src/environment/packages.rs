@@ -1,0 +1,106 @@
+//! Installed packages and their versions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::command;
+use crate::SysRoot;
+
+/// Name and version of every installed package: Debian's, Alpine's or Arch's by their files, RPM's by
+/// its command, which only the running system can be asked with.
+pub fn packages(root: &SysRoot) -> BTreeMap<String, String> {
+    if let Ok(text) = root.text("/var/lib/dpkg/status") {
+        return debian(&text);
+    }
+    if let Ok(text) = root.text("/lib/apk/db/installed") {
+        return alpine(&text);
+    }
+    if let Ok(names) = root.list("/var/lib/pacman/local") {
+        return names.iter().filter_map(|name| arch(name)).collect();
+    }
+    let has_rpm = root.is_real() && (root.exists("/var/lib/rpm") || root.exists("/usr/lib/sysimage/rpm"));
+    let list = has_rpm.then(|| {
+        let format = "%{NAME}.%{ARCH}\\t%{VERSION}-%{RELEASE}\\n";
+        command::output(Path::new("rpm"), &["-qa", "--queryformat", format])
+    });
+    list.flatten().map(|text| tabbed(&text)).unwrap_or_default()
+}
+
+/// A package of another architecture than dpkg's own is `name:arch`.
+fn debian(status: &str) -> BTreeMap<String, String> {
+    let packages: Vec<Package> = status.split("\n\n").filter_map(package).collect();
+    let own = packages.iter().find(|package| package.name == "dpkg").map_or("", |package| package.arch);
+    let name = |package: &Package| match package.arch {
+        arch if arch == own || arch == "all" || arch.is_empty() => package.name.to_owned(),
+        arch => format!("{}:{arch}", package.name),
+    };
+    packages.iter().map(|package| (name(package), package.version.to_owned())).collect()
+}
+
+struct Package<'a> {
+    name: &'a str,
+    version: &'a str,
+    arch: &'a str,
+}
+
+/// A paragraph of dpkg's status file, where it is installed.
+fn package(paragraph: &str) -> Option<Package<'_>> {
+    let field =
+        |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let installed = field("Status")?.ends_with(" installed");
+    let package =
+        Package { name: field("Package")?, version: field("Version")?, arch: field("Architecture").unwrap_or("") };
+    installed.then_some(package)
+}
+
+fn alpine(installed: &str) -> BTreeMap<String, String> {
+    let field =
+        |paragraph: &str, name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    installed.split("\n\n").filter_map(|text| Some((field(text, "P:")?, field(text, "V:")?))).collect()
+}
+
+/// The folder of a package of Arch: `name-version-release`.
+fn arch(folder: &str) -> Option<(String, String)> {
+    let (rest, release) = folder.rsplit_once('-')?;
+    let (name, version) = rest.rsplit_once('-')?;
+    Some((name.to_owned(), format!("{version}-{release}")))
+}
+
+fn tabbed(text: &str) -> BTreeMap<String, String> {
+    text.lines().filter_map(|line| line.split_once('\t')).map(|(name, version)| (name.into(), version.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::made::MadeRoot;
+
+    #[test]
+    fn debian_packages_are_those_installed() {
+        let packages = debian(
+            "Package: dpkg\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.21\n\n\
+             Package: libc6\nStatus: install ok installed\nArchitecture: i386\nVersion: 2.36\n\n\
+             Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n\n\
+             Package: tzdata\nStatus: hold ok installed\nDescription: x\n Version: no\nArchitecture: all\nVersion: 2024a\n",
+        );
+        let wanted = [("dpkg", "1.21"), ("libc6:i386", "2.36"), ("tzdata", "2024a")];
+        assert_eq!(packages, wanted.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
+    }
+
+    #[test]
+    fn alpine_and_arch_are_read() {
+        let alpine = MadeRoot::new().file("/lib/apk/db/installed", "C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n");
+        assert_eq!(packages(&alpine.root())["musl"], "1.2.4-r2");
+        let arch = MadeRoot::new().file("/var/lib/pacman/local/gcc-libs-13.2.1-3/desc", "");
+        assert_eq!(packages(&arch.root())["gcc-libs"], "13.2.1-3");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = (debian(&text), alpine(&text), arch(&text), tabbed(&text));
+        }
+    }
+}

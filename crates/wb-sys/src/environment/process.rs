@@ -1,0 +1,117 @@
+//! What this process was given: limits, groups, variables.
+
+use std::collections::BTreeMap;
+
+use super::secrets;
+use crate::SysRoot;
+
+/// The limits of this process, soft and hard: `Max open files` is `1024 of 4096 files`.
+pub fn limits(root: &SysRoot) -> BTreeMap<String, String> {
+    let text = root.text("/proc/self/limits").unwrap_or_default();
+    let limits = text.lines().skip(1).filter_map(|line| {
+        // The columns are wide enough for every name, and names hold spaces.
+        let (name, rest) = line.split_at_checked(26)?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let (soft, hard) = (fields.first()?, fields.get(1)?);
+        let unit = fields.get(2).map(|unit| format!(" {unit}")).unwrap_or_default();
+        Some((name.trim().to_owned(), format!("{soft} of {hard}{unit}")))
+    });
+    limits.collect()
+}
+
+/// The cgroups of this process by hierarchy; `unified` is version 2.
+pub fn cgroups(root: &SysRoot) -> BTreeMap<String, String> {
+    let text = root.text("/proc/self/cgroup").unwrap_or_default();
+    let groups = text.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let hierarchy = if controllers.is_empty() { "unified" } else { controllers };
+        Some((hierarchy.to_owned(), path.to_owned()))
+    });
+    groups.collect()
+}
+
+/// Names of variables that are recorded.
+const NAMES: [&str; 8] =
+    ["PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES", "GOMAXPROCS", "RAYON_NUM_THREADS"];
+
+/// What names of variables that are recorded begin with.
+const PREFIXES: [&str; 10] =
+    ["LC_", "LD_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "MALLOC_", "NUMEXPR_"];
+
+/// The variables that this process was started with and that can change what programs do. Only names
+/// on the list are looked at, and of these none that sounds like a secret.
+pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
+    let listed = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let recorded = given(root).into_iter().filter(|(name, _)| listed(name) && !secrets::is_secret(name));
+    recorded
+        .map(|(name, value)| {
+            let value = masked(&name, &value);
+            (name, value)
+        })
+        .collect()
+}
+
+/// The folders that programs are looked for in; none where this process was given none.
+pub(super) fn path(root: &SysRoot) -> Option<String> {
+    given(root).remove("PATH")
+}
+
+fn given(root: &SysRoot) -> BTreeMap<String, String> {
+    let text = root.text("/proc/self/environ").unwrap_or_default();
+    let pairs = text.split('\0').filter_map(|variable| variable.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The `:` between folders is not the one between a user and a password.
+fn masked(name: &str, value: &str) -> String {
+    match name.ends_with("PATH") {
+        true => value.split(':').map(secrets::masked).collect::<Vec<_>>().join(":"),
+        false => secrets::masked_words(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::made::MadeRoot;
+
+    #[test]
+    fn only_listed_variables_are_recorded_and_no_secret() {
+        let environ = "PATH=/bin:/home/me@work/bin\0AWS_SECRET_ACCESS_KEY=zq1\0OMP_NUM_THREADS=4\0LD_API_TOKEN=zq2\0\
+                       LC_ALL=C\0LD_PRELOAD=https://u:zq3@h/x.so\0HOME=/root\0MALLOC_CONF=password=zq4\0";
+        let variables = variables(&MadeRoot::new().file("/proc/self/environ", environ).root());
+        assert_eq!(
+            variables.keys().collect::<Vec<_>>(),
+            ["LC_ALL", "LD_PRELOAD", "MALLOC_CONF", "OMP_NUM_THREADS", "PATH"]
+        );
+        assert_eq!(variables["PATH"], "/bin:/home/me@work/bin");
+        assert!(variables.values().all(|value| !value.contains("zq")), "{variables:?}");
+    }
+
+    #[test]
+    fn limits_and_groups_are_read() {
+        let made = MadeRoot::new()
+            .file(
+                "/proc/self/limits",
+                "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max open files            1024                 4096                 files     \n\
+                 Max nice priority         0                    0                              \n",
+            )
+            .file("/proc/self/cgroup", "4:memory:/a\n0::/b:c\n");
+        assert_eq!(limits(&made.root())["Max open files"], "1024 of 4096 files");
+        assert_eq!(limits(&made.root())["Max nice priority"], "0 of 0");
+        assert_eq!(cgroups(&made.root())["unified"], "/b:c");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn no_text_panics(text: String) {
+            let made = MadeRoot::new().file("/proc/self/limits", format!("head\n{text}")).file("/proc/self/environ", &text);
+            let _ = (limits(&made.root()), variables(&made.root()));
+        }
+    }
+}
