@@ -1,0 +1,154 @@
+//! Results for other programs: comma-separated, one header line, plain numbers in the units that are named.
+
+use wb_model::{CellOutcome, Direction, Metric, MetricId, WorkerName};
+use wb_stats::Summary;
+use wb_study::result::{CellResult, Study};
+
+use crate::words;
+
+const METRIC_COLUMNS: [&str; 19] = [
+    "id",
+    "test",
+    "case",
+    "worker",
+    "unit",
+    "direction",
+    "primary",
+    "n",
+    "median",
+    "low",
+    "high",
+    "mean",
+    "stddev",
+    "min",
+    "q1",
+    "q3",
+    "max",
+    "outcome",
+    "reason",
+];
+
+const SAMPLE_COLUMNS: [&str; 14] = [
+    "id", "test", "case", "worker", "unit", "sample", "attempt", "purpose", "at_s", "took_s", "counted", "value",
+    "outcome", "remarks",
+];
+
+/// One row per cell, metric and worker. A cell without any metric has a row too, with its outcome and the reason.
+pub fn metrics(study: &Study) -> String {
+    let rows = study.cells.iter().flat_map(|cell| {
+        let empty = cell.metrics.is_empty().then(|| metric_row(cell, None, None, None));
+        let each = cell
+            .metrics
+            .iter()
+            .map(|result| metric_row(cell, Some(&result.metric), result.worker.as_ref(), result.summary.as_ref()));
+        each.chain(empty).collect::<Vec<_>>()
+    });
+    written(&METRIC_COLUMNS, rows)
+}
+
+/// One row per value of each attempt. An attempt without any value has a row too, with what happened.
+pub fn samples(study: &Study) -> String {
+    written(&SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
+}
+
+fn metric_row(
+    cell: &CellResult,
+    metric: Option<&Metric>,
+    worker: Option<&WorkerName>,
+    summary: Option<&Summary>,
+) -> Vec<String> {
+    let figure = |pick: fn(&Summary) -> Option<f64>| summary.and_then(pick).map(|v| v.to_string()).unwrap_or_default();
+    let mut row = names(cell, metric, worker);
+    row.extend([
+        metric.map_or("", |metric| direction(metric.direction)).to_owned(),
+        metric.map(|metric| metric.primary.to_string()).unwrap_or_default(),
+        summary.map_or(0, |summary| summary.n).to_string(),
+        figure(|s| Some(s.median)),
+        figure(|s| s.median_interval.map(|interval| interval.low)),
+        figure(|s| s.median_interval.map(|interval| interval.high)),
+        figure(|s| Some(s.mean)),
+        figure(|s| s.stddev),
+        figure(|s| Some(s.min)),
+        figure(|s| Some(s.q1)),
+        figure(|s| Some(s.q3)),
+        figure(|s| Some(s.max)),
+        cell.outcome.word().to_owned(),
+        reason(&cell.outcome),
+    ]);
+    row
+}
+
+fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for sample in &cell.samples {
+        let mut row = |metric: Option<&Metric>, worker: Option<&WorkerName>, value: String| {
+            let mut row = names(cell, metric, worker);
+            row.extend([
+                sample.sample.to_string(),
+                sample.attempt.to_string(),
+                words::purpose(sample.purpose).to_owned(),
+                sample.at.to_string(),
+                sample.seconds.to_string(),
+                sample.counted.to_string(),
+                value,
+                sample.outcome.to_string(),
+                words::value_remarks(sample).join("; "),
+            ]);
+            rows.push(row);
+        };
+        for result in &cell.metrics {
+            if let Some(value) = sample.values.get(&words::value_key(&result.metric, result.worker.as_ref())) {
+                row(Some(&result.metric), result.worker.as_ref(), value.to_string());
+            }
+        }
+        if sample.values.is_empty() {
+            row(None, None, String::new());
+        }
+    }
+    rows
+}
+
+/// The columns that both files begin with: id, test, case, worker, unit.
+fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>) -> Vec<String> {
+    let id = metric.map_or_else(
+        || cell.cell.to_string(),
+        |metric| {
+            let (class, name) = (metric.class, metric.name.clone());
+            MetricId { cell: cell.cell.clone(), class, metric: name, worker: worker.cloned(), statistic: None }
+                .to_string()
+        },
+    );
+    vec![
+        id,
+        cell.cell.test.to_string(),
+        cell.cell.case.to_string(),
+        worker.map(ToString::to_string).unwrap_or_default(),
+        metric.map(|metric| metric.unit.to_string()).unwrap_or_default(),
+    ]
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher",
+        Direction::Lower => "lower",
+        Direction::Neither => "neither",
+    }
+}
+
+fn reason(outcome: &CellOutcome) -> String {
+    match outcome {
+        CellOutcome::Measured => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Writing to memory fails at nothing; what the writer would refuse (rows of unequal length) is not made here.
+fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut sound = writer.write_record(head).is_ok();
+    for row in rows {
+        sound &= writer.write_record(&row).is_ok();
+    }
+    debug_assert!(sound, "rows of unequal length");
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}

@@ -1,0 +1,190 @@
+//! Everything that is known of each cell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_model::{CellId, Unit};
+use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult, Study};
+
+use super::Style;
+use super::table::{Align, Cell, Table, Tone};
+use super::wrap::{clean, wrap};
+use crate::words;
+
+/// Every cell that `wanted` asks for, with all that the study holds of it.
+pub fn format(study: &Study, wanted: impl Fn(&CellId) -> bool, style: Style) -> String {
+    let cells = study.cells.iter().filter(|cell| wanted(&cell.cell));
+    cells.map(|result| cell(result, style)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn cell(cell: &CellResult, style: Style) -> String {
+    let mut out = String::new();
+    for line in wrap(&cell.cell.to_string(), style.width) {
+        out += &format!("{}\n", style.paint(&line, Tone::Strong));
+    }
+    let pairs = [
+        ("test", cell.summary.clone()),
+        ("outcome", cell.outcome.to_string()),
+        ("rule", words::rule(&cell.rule)),
+        ("key", cell.key.to_string()),
+    ];
+    out += &definitions(pairs.iter().map(|(name, text)| (*name, text.clone())), style);
+    let params: Vec<(&str, String)> =
+        cell.params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
+    let sections = [
+        ("parameters", definitions(params, style)),
+        ("metrics", metrics(&cell.metrics, style)),
+        ("samples", samples(cell, style)),
+        ("remarks on samples", sample_remarks(cell, style)),
+        ("findings", cell.findings.iter().map(|finding| lines(finding, style)).collect()),
+        ("provenance", definitions(cell.provenance.iter().map(|(k, v)| (k.as_str(), v.clone())), style)),
+    ];
+    let (before, after) = sections.split_at(4);
+    let add = |out: &mut String, (title, body): &(&str, String)| {
+        if !body.is_empty() {
+            *out += &style.section(title);
+            *out += body;
+        }
+    };
+    before.iter().for_each(|section| add(&mut out, section));
+    for shown in &cell.curves {
+        add(&mut out, &(shown.title.as_str(), curve(shown, style)));
+    }
+    for shown in &cell.latency {
+        add(&mut out, &(&format!("latency: {}", shown.title), nested(shown, style)));
+    }
+    after.iter().for_each(|section| add(&mut out, section));
+    out
+}
+
+fn lines(text: &str, style: Style) -> String {
+    let wrapped = wrap(&clean(text), style.width.saturating_sub(2));
+    wrapped.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Names in a column, texts beside them.
+fn definitions<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>, style: Style) -> String {
+    let pairs: Vec<(&str, String)> = pairs.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    let column = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(style.width / 3);
+    let mut out = String::new();
+    for (name, text) in pairs {
+        let indent = column + 4;
+        let wrapped = wrap(&clean(&text), style.width.saturating_sub(indent));
+        for (at, line) in wrapped.iter().enumerate() {
+            let name = if at == 0 { clean(name) } else { String::new() };
+            out += format!("  {}  {line}", style.paint(&format!("{name:column$}"), Tone::Quiet)).trim_end();
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn metrics(metrics: &[MetricResult], style: Style) -> String {
+    let heads = ["n", "median", "", "min", "q1", "q3", "max", "mean", "stddev", "interval"];
+    let mut table = Table::new(&heads_of("", &heads));
+    for result in metrics {
+        let unit = &result.metric.unit;
+        let versions = [(&result.summary, ""), (&result.undisturbed, " undisturbed")];
+        for (summary, version) in versions {
+            let Some(summary) = summary else { continue };
+            let figure = |value: f64| unit.figure(value).to_string();
+            let figures = [
+                summary.n.to_string(),
+                figure(summary.median),
+                words::plus_minus(summary).unwrap_or_default(),
+                figure(summary.min),
+                figure(summary.q1),
+                figure(summary.q3),
+                figure(summary.max),
+                figure(summary.mean),
+                summary.stddev.map_or_else(|| words::NONE.to_owned(), figure),
+                words::interval(summary, unit).unwrap_or_else(|| words::NONE.to_owned()),
+            ];
+            table.row(named(format!("  {}{version}", metric_name(result)), figures));
+        }
+        if result.summary.is_none() {
+            table.row(named(format!("  {}", metric_name(result)), ["0"]));
+        }
+    }
+    if metrics.is_empty() { String::new() } else { table.draw(style) }
+}
+
+fn metric_name(result: &MetricResult) -> String {
+    let primary = if result.metric.primary { " (primary)" } else { "" };
+    format!("{}{primary}", words::value_key(&result.metric, result.worker.as_ref()))
+}
+
+fn samples(cell: &CellResult, style: Style) -> String {
+    let metrics = cell.metrics.iter();
+    let declared: Vec<(String, &Unit)> =
+        metrics.map(|of| (words::value_key(&of.metric, of.worker.as_ref()), &of.metric.unit)).collect();
+    let units: BTreeMap<&str, &Unit> = declared.iter().map(|(key, unit)| (key.as_str(), *unit)).collect();
+    let values = cell.samples.iter().flat_map(|sample| sample.values.keys().map(String::as_str));
+    let undeclared: BTreeSet<&str> = values.filter(|key| !units.contains_key(key)).collect();
+    let keys: Vec<&str> = declared.iter().map(|(key, _)| key.as_str()).chain(undeclared).collect();
+    let columns: Vec<&str> = ["at", "took", "counted"].into_iter().chain(keys.iter().copied()).collect();
+    let mut table = Table::new(&heads_of("", &columns));
+    for sample in &cell.samples {
+        let mut figures = vec![
+            words::moment(sample.at),
+            words::duration(sample.seconds),
+            if sample.counted { "yes" } else { "no" }.to_owned(),
+        ];
+        for key in &keys {
+            let unit = units.get(*key);
+            let figure = |value: &f64| unit.map_or_else(|| value.to_string(), |unit| unit.figure(*value).to_string());
+            figures.push(sample.values.get(*key).map_or_else(|| words::NONE.to_owned(), figure));
+        }
+        table.row(named(format!("  {}", sample_name(sample)), figures));
+    }
+    if cell.samples.is_empty() { String::new() } else { table.draw(style) }
+}
+
+fn sample_name(sample: &SampleResult) -> String {
+    let attempt = if sample.attempt > 0 { format!(" attempt {}", sample.attempt) } else { String::new() };
+    format!("{} {}{attempt}", words::purpose(sample.purpose), sample.sample)
+}
+
+/// What kept a sample from counting, and what disturbed it.
+fn sample_remarks(cell: &CellResult, style: Style) -> String {
+    let remarks = cell.samples.iter().flat_map(|sample| {
+        words::sample_remarks(sample).into_iter().map(move |remark| style.remark(&sample_name(sample), &remark))
+    });
+    remarks.collect()
+}
+
+fn curve(curve: &Curve, style: Style) -> String {
+    let columns: Vec<&str> = curve.lines.iter().flat_map(|line| [line.name.as_str(), "interval"]).collect();
+    let mut table = Table::new(&heads_of(&format!("  {}", curve.x.0), &columns));
+    for x in words::abscissae(curve) {
+        let mut figures = Vec::new();
+        for line in &curve.lines {
+            let point = line.points.iter().find(|point| point.x == x);
+            let figure = |value: f64| curve.y.1.figure(value).to_string();
+            let ends = point.and_then(|point| point.interval);
+            figures.push(point.map_or_else(|| words::NONE.to_owned(), |point| figure(point.y)));
+            figures.push(ends.map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high))));
+        }
+        table.row(named(format!("  {}", curve.x.1.figure(x)), figures));
+    }
+    table.draw(style)
+}
+
+fn nested(table: &NestedLatency, style: Style) -> String {
+    let ns = Unit::new("ns");
+    let heads: Vec<String> = table.over_seconds.iter().map(|p| words::over_seconds(*p)).collect();
+    let columns: Vec<&str> = std::iter::once("all").chain(heads.iter().map(String::as_str)).collect();
+    let mut drawn = Table::new(&heads_of("  per second", &columns));
+    for row in &table.rows {
+        let figures = std::iter::once(row.cumulative).chain(row.per_second.iter().copied());
+        drawn.row(named(format!("  p{}", row.percentile), figures.map(|value| ns.figure(value).to_string())));
+    }
+    drawn.draw(style)
+}
+
+fn heads_of<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
+    std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
+}
+
+fn named<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<Cell> {
+    std::iter::once(Cell::from(name)).chain(figures.into_iter().map(Cell::from)).collect()
+}

@@ -1,0 +1,61 @@
+//! What a terminal shows: [`summary`], one line per cell, and [`format`], everything of each.
+
+mod format;
+mod summary;
+mod table;
+mod wrap;
+
+pub use format::format;
+pub use summary::summary;
+
+use table::Tone;
+use wrap::{clean, width, wrap};
+
+/// What a terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns.
+    pub width: usize,
+    /// Whether escape sequences for colour are wanted.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    /// Eighty columns without colour.
+    fn default() -> Self {
+        Self { width: 80, colour: false }
+    }
+}
+
+impl Style {
+    fn paint(self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => 1,
+            Tone::Quiet => 2,
+            Tone::Good => 32,
+            Tone::Doubtful => 33,
+            Tone::Bad => 31,
+        };
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// A heading after an empty line.
+    fn section(self, title: &str) -> String {
+        format!("\n{}\n", self.paint(title, Tone::Strong))
+    }
+
+    /// A named remark: the name in front, the text indented beneath where it does not fit beside.
+    fn remark(self, name: &str, text: &str) -> String {
+        let (name, text) = (clean(name), clean(text));
+        let beside = width(&name) + 4 + width(&text) <= self.width;
+        if beside {
+            return format!("  {name}  {}\n", self.paint(&text, Tone::Plain));
+        }
+        let lines = |text: &str, indent: usize| -> String {
+            let lines = wrap(text, self.width.saturating_sub(indent));
+            lines.iter().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+        };
+        lines(&name, 2) + &lines(&text, 4)
+    }
+}

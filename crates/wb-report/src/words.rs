@@ -1,0 +1,178 @@
+//! How things are said, wherever they are shown.
+
+use wb_model::{CellOutcome, Direction, Metric, Unit, Validity, WorkerName};
+use wb_stats::{Rule, Summary};
+use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
+
+/// What stands where there is no figure.
+pub(crate) const NONE: &str = "–";
+
+/// An uncertainty or a spread; a tenth of a percent is as fine as either is known.
+pub(crate) fn percent(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0 %".to_owned(),
+        tiny if tiny < 0.05 => "<0.1 %".to_owned(),
+        large if large >= 99.5 => format!("{value:.0} %"),
+        _ => format!("{value:.1} %"),
+    }
+}
+
+/// The half-width of the median's interval.
+pub(crate) fn plus_minus(summary: &Summary) -> Option<String> {
+    summary.half_width_percent().map(|half| format!("±{}", percent(half)))
+}
+
+/// Both ends of the median's interval.
+pub(crate) fn interval(summary: &Summary, unit: &Unit) -> Option<String> {
+    let interval = summary.median_interval?;
+    Some(format!("{} to {}", unit.figure(interval.low), unit.figure(interval.high)))
+}
+
+/// The standard deviation relative to the mean.
+pub(crate) fn spread(summary: &Summary) -> Option<String> {
+    summary.stddev_percent.map(percent)
+}
+
+/// A time as people tell it.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => Unit::new("s").figure(seconds).to_string(),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A place in time within a run: `2:05`, `1:02:05`.
+pub(crate) fn moment(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole % 3600 / 60, whole % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// Which way is better.
+pub(crate) fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "neither higher nor lower is better",
+    }
+}
+
+/// A cell's outcome in a word or two, for columns.
+pub(crate) fn outcome(outcome: &CellOutcome) -> String {
+    outcome.word().replace('-', " ")
+}
+
+/// Why a cell is not what was asked for; none where it is.
+pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
+    match &cell.outcome {
+        CellOutcome::Measured => None,
+        CellOutcome::NotConverged { percent } => Some(format!("±{percent:.1} % reached, wanted: {}", rule(&cell.rule))),
+        CellOutcome::Partial { valid, wanted } => Some(format!("{valid} valid samples of at least {wanted}")),
+        CellOutcome::Failed { reason } | CellOutcome::Unsupported { reason } => Some(reason.clone()),
+    }
+}
+
+/// When there are samples enough.
+pub(crate) fn rule(rule: &Rule) -> String {
+    match *rule {
+        Rule::Precision { percent, min_samples, max_samples } => {
+            format!("±{percent} % of the median, {min_samples} to {max_samples} samples")
+        }
+        Rule::MaxStddev { samples, max_stddev_percent, max_failures } => {
+            format!("{samples} samples within {max_stddev_percent} % standard deviation, {max_failures} tries")
+        }
+    }
+}
+
+/// What an attempt is for.
+pub(crate) fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::WarmUp => "warm-up",
+        Purpose::Sample => "sample",
+    }
+}
+
+/// The samples of a cell that something from outside disturbed, warm-ups apart.
+pub(crate) fn disturbed(cell: &CellResult) -> usize {
+    let disturbed = |sample: &&SampleResult| sample.purpose == Purpose::Sample && !sample.disturbances.is_empty();
+    cell.samples.iter().filter(disturbed).count()
+}
+
+/// Under which key a sample holds its value of this metric, of one worker or aggregated over all.
+pub(crate) fn value_key(metric: &Metric, worker: Option<&WorkerName>) -> String {
+    let worker = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
+    format!("{}/{}{worker}", metric.class, metric.name)
+}
+
+/// What kept a sample from counting, and what disturbed it, each in a sentence.
+pub(crate) fn sample_remarks(sample: &SampleResult) -> Vec<String> {
+    let happened = (!sample.outcome.is_completed()).then(|| sample.outcome.to_string());
+    happened.into_iter().chain(value_remarks(sample)).collect()
+}
+
+/// What is wrong with a sample's values, and what disturbed them.
+pub(crate) fn value_remarks(sample: &SampleResult) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(invalid @ Validity::Invalid { .. }) = &sample.validity {
+        remarks.push(invalid.to_string());
+    }
+    remarks.extend(sample.disturbances.iter().map(|disturbance| format!("disturbed: {disturbance}")));
+    remarks
+}
+
+/// Every place along a curve at which one of its lines has a point.
+pub(crate) fn abscissae(curve: &Curve) -> Vec<f64> {
+    let mut places: Vec<f64> = curve.lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    places
+}
+
+/// The head of a column of the nested latency table.
+pub(crate) fn over_seconds(percentile: f64) -> String {
+    match percentile {
+        0.0 => "least".to_owned(),
+        100.0 => "largest".to_owned(),
+        p => format!("p{p}"),
+    }
+}
+
+/// How many cells had which outcome: `3 measured, 1 failed`.
+pub(crate) fn tally(study: &Study) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for cell in &study.cells {
+        let word = outcome(&cell.outcome);
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    counts.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The share of the wall time in which workload ran.
+pub(crate) fn workload_share(study: &Study) -> Option<String> {
+    let share = study.run.workload_seconds / study.run.seconds * 100.0;
+    share.is_finite().then(|| format!("{share:.0} %"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncertainty_is_told_to_a_tenth_of_a_percent() {
+        let told: Vec<String> = [0.0, 0.01, 0.26, 12.34, 250.0].into_iter().map(percent).collect();
+        assert_eq!(told, ["0 %", "<0.1 %", "0.3 %", "12.3 %", "250 %"]);
+    }
+
+    #[test]
+    fn times_are_told_as_people_tell_them() {
+        assert_eq!(duration(4.25), "4.25 s");
+        assert_eq!(duration(221.0), "3 min 41 s");
+        assert_eq!(duration(7325.0), "2 h 2 min");
+        assert_eq!((moment(125.0), moment(3725.4)), ("2:05".to_owned(), "1:02:05".to_owned()));
+    }
+}

@@ -1,0 +1,198 @@
+//! A cell made of a centre, a spread and whatever happened to it.
+
+use std::collections::BTreeMap;
+
+use wb_model::outcome::Gate;
+use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Serial, TestName, Validity, Value};
+use wb_stats::{Rule, Samples, Summary};
+use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, SampleResult};
+
+/// Figures that look random and are the same each time.
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: &str) -> Self {
+        Self(
+            seed.bytes()
+                .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)),
+        )
+    }
+
+    /// From −1 to 1, more often near 0, rounded so that it is the same everywhere.
+    fn next(&mut self) -> f64 {
+        let mut part = || {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) % 2001) as f64 / 1000.0 - 1.0
+        };
+        (part() + part() + part()) / 3.0
+    }
+
+    /// Around a centre, `percent` of it on the way.
+    pub(crate) fn around(&mut self, centre: f64, percent: f64) -> f64 {
+        centre * (1.0 + self.next() * 2.0 * percent / 100.0)
+    }
+}
+
+pub(crate) struct Made {
+    result: CellResult,
+    /// The metrics with their centres and spreads, the primary one first.
+    metrics: Vec<(Metric, f64, f64)>,
+}
+
+impl Made {
+    pub(crate) fn new(test: &str, case: &str, primary: Metric) -> Self {
+        let test = TestName::new(test).unwrap();
+        let case: String = case.replace('<', "%3C").replace('>', "%3E").replace('(', "%28").replace(')', "%29");
+        let cell = CellId {
+            profile: "Localhost".parse().unwrap(),
+            test: test.clone(),
+            serial: Serial::Position(0),
+            case: case.parse().unwrap(),
+        };
+        let mut params: Params =
+            cell.case.axes().map(|(name, value)| (name.to_owned(), Value::Text(value.to_owned()))).collect();
+        params.insert("huge-pages".into(), Value::Text("inherit".into()));
+        let result = CellResult {
+            key: DefinitionKey::new(&test, 1, &params),
+            cell,
+            summary: String::new(),
+            params,
+            rule: Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
+            outcome: CellOutcome::Measured,
+            metrics: vec![],
+            samples: vec![],
+            curves: vec![],
+            latency: vec![],
+            findings: vec![],
+            provenance: BTreeMap::from([
+                ("weighbridge".to_owned(), "0.1.0 sha256 5d41402abc4b2a76".to_owned()),
+                ("instructions".to_owned(), "avx2".to_owned()),
+            ]),
+        };
+        Self { result, metrics: vec![(primary, 0.0, 0.0)] }
+    }
+
+    pub(crate) fn says(mut self, summary: &str) -> Self {
+        self.result.summary = summary.into();
+        self
+    }
+
+    /// A warm-up and `n` samples around a centre.
+    pub(crate) fn samples(mut self, centre: f64, percent: f64, n: u32) -> Self {
+        let (metric, ..) = self.metrics.remove(0);
+        let name = self.result.cell.to_string();
+        let start = (name.len() % 7) as f64;
+        let attempt = |purpose: Purpose, sample: u32, round: f64| SampleResult {
+            sample,
+            attempt: 0,
+            purpose,
+            at: start + round * 17.0,
+            seconds: 0.52,
+            outcome: AttemptOutcome::Completed,
+            validity: Some(Validity::Valid),
+            disturbances: vec![],
+            counted: purpose == Purpose::Sample,
+            values: BTreeMap::new(),
+            folder: format!("{name}/{}{sample}.0", if purpose == Purpose::WarmUp { "w" } else { "" }),
+        };
+        self.result.samples = std::iter::once(attempt(Purpose::WarmUp, 0, 0.0))
+            .chain((0..n).map(|sample| attempt(Purpose::Sample, sample, f64::from(sample + 1))))
+            .collect();
+        self.metric(metric, centre, percent)
+    }
+
+    /// A metric in every sample there is so far.
+    pub(crate) fn metric(mut self, metric: Metric, centre: f64, percent: f64) -> Self {
+        let key = format!("{}/{}", metric.class, metric.name);
+        let mut noise = Noise::new(&format!("{}{key}", self.result.cell));
+        for sample in self.result.samples.iter_mut().filter(|sample| sample.outcome.is_completed()) {
+            let lag = if sample.purpose == Purpose::WarmUp { 0.93 } else { 1.0 };
+            sample.values.insert(key.clone(), noise.around(centre * lag, percent));
+        }
+        self.metrics.push((metric, centre, percent));
+        self
+    }
+
+    pub(crate) fn check(self, metric: Metric, value: f64) -> Self {
+        self.metric(metric, value, 0.0)
+    }
+
+    pub(crate) fn disturb(mut self, sample: usize, how: &str) -> Self {
+        let hit = &mut self.result.samples[sample + 1];
+        hit.disturbances.push(how.into());
+        hit.values.values_mut().for_each(|value| *value *= 0.96);
+        self
+    }
+
+    pub(crate) fn invalid(mut self, sample: usize, figures: &str) -> Self {
+        let hit = &mut self.result.samples[sample + 1];
+        hit.validity = Some(Validity::Invalid { gate: Gate::Answer, figures: figures.into() });
+        hit.counted = false;
+        self
+    }
+
+    pub(crate) fn crash(mut self, sample: usize, status: &str) -> Self {
+        let mut lost = self.result.samples[sample + 1].clone();
+        lost.outcome = AttemptOutcome::Crashed { status: status.into() };
+        (lost.validity, lost.counted) = (None, false);
+        lost.values.clear();
+        let again = &mut self.result.samples[sample + 1];
+        (again.attempt, again.at) = (1, again.at + 2.0);
+        again.folder = again.folder.replace(".0", ".1");
+        self.result.samples.insert(sample + 1, lost);
+        self
+    }
+
+    pub(crate) fn finding(mut self, finding: &str) -> Self {
+        self.result.findings.push(finding.into());
+        self
+    }
+
+    pub(crate) fn curve(mut self, curve: Curve) -> Self {
+        self.result.curves.push(curve);
+        self
+    }
+
+    pub(crate) fn latency(mut self, latency: NestedLatency) -> Self {
+        self.result.latency.push(latency);
+        self
+    }
+
+    pub(crate) fn not_converged(mut self, percent: f64) -> Self {
+        self.result.outcome = CellOutcome::NotConverged { percent };
+        self
+    }
+
+    pub(crate) fn partial(mut self, valid: usize, wanted: usize) -> Self {
+        self.result.outcome = CellOutcome::Partial { valid, wanted };
+        self
+    }
+
+    pub(crate) fn unsupported(mut self, reason: &str) -> CellResult {
+        self.result.outcome = CellOutcome::Unsupported { reason: reason.into() };
+        self.result
+    }
+
+    pub(crate) fn failed(mut self, reason: &str) -> CellResult {
+        self.result.outcome = CellOutcome::Failed { reason: reason.into() };
+        self.result
+    }
+
+    /// With its summaries.
+    pub(crate) fn done(mut self) -> CellResult {
+        let samples = &self.result.samples;
+        let summary = |key: &str, all: bool| {
+            let wanted = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
+            let values: Vec<f64> = samples.iter().filter(wanted).filter_map(|s| s.values.get(key).copied()).collect();
+            Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+        };
+        let disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());
+        let metrics = self.metrics.into_iter().map(|(metric, ..)| {
+            let key = format!("{}/{}", metric.class, metric.name);
+            let undisturbed = disturbed.then(|| summary(&key, false)).flatten();
+            MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
+        });
+        self.result.metrics = metrics.collect();
+        self.result
+    }
+}

@@ -1,0 +1,204 @@
+//! A made study with one of everything: what the reports are tested on and the example draws.
+
+mod cell;
+
+use std::collections::BTreeMap;
+
+use cell::{Made, Noise};
+use wb_model::{Metric, Unit};
+use wb_report::page::{Command, Extras, Series};
+use wb_study::result::{Answer, Curve, EnvironmentChange, Line, NestedLatency, NestedRow, Point, RunInfo, Study};
+
+/// The study.
+pub(crate) fn study() -> Study {
+    Study {
+        run: run(),
+        cells: vec![
+            Made::new("himeno", "grid=S,isa=avx2,threads=1", Metric::throughput("mflops", "mflops").primary())
+                .says("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+                .samples(4210.0, 0.4, 6)
+                .check(Metric::check("gosa", ""), 2.394422e-3)
+                .done(),
+            Made::new("himeno", "grid=M,isa=avx2,threads=1", Metric::throughput("mflops", "mflops").primary())
+                .says("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+                .samples(3377.0, 1.6, 9)
+                .disturb(3, "steal 3.2 % of the sample's CPU time")
+                .disturb(6, "other processes used 0.84 CPU-seconds")
+                .check(Metric::check("gosa", ""), 1.453951e-3)
+                .done(),
+            Made::new("himeno", "grid=M,isa=avx2,threads=2", Metric::throughput("mflops", "mflops").primary())
+                .says("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+                .samples(5912.0, 4.9, 30)
+                .invalid(11, "gosa 1.71e-3 is 17.6 % off the expected 1.453951e-3")
+                .finding("two modes: 21 samples around 6.02 Gflops, 8 around 5.31 Gflops")
+                .not_converged(3.1)
+                .done(),
+            Made::new("himeno", "grid=XL,isa=avx512,threads=1", Metric::throughput("mflops", "mflops").primary())
+                .says("Jacobi iterations of a 19-point stencil; bound by memory bandwidth")
+                .unsupported("this CPU has no avx512f"),
+            Made::new("ramspeed", "kernel=triad,non-temporal=true", Metric::throughput("bandwidth", "MB/s").primary())
+                .says("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
+                .samples(18_420.0, 0.7, 6)
+                .done(),
+            Made::new("ramspeed", "kernel=triad,non-temporal=false", Metric::throughput("bandwidth", "MB/s").primary())
+                .says("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
+                .samples(14_180.0, 0.9, 6)
+                .done(),
+            Made::new("ramspeed", "kernel=sweep,non-temporal=false", Metric::throughput("bandwidth", "MB/s").primary())
+                .says("memory bandwidth: copy, scale, add, triad, and the block-size sweep")
+                .samples(212_000.0, 1.1, 6)
+                .curve(sweep())
+                .done(),
+            Made::new("linpack", "problem-size=4000,threads=1", Metric::throughput("gflops", "gflops").primary())
+                .says("LU factorisation with partial pivoting, and solve")
+                .samples(37.9, 0.3, 6)
+                .check(Metric::check("residual", ""), 0.0193)
+                .done(),
+            Made::new("linpack", "problem-size=4000,threads=2", Metric::throughput("gflops", "gflops").primary())
+                .says("LU factorisation with partial pivoting, and solve")
+                .samples(63.8, 1.2, 7)
+                .check(Metric::check("residual", ""), 0.0193)
+                .done(),
+            Made::new("redis", "operation=get", Metric::throughput("requests", "requests/s").primary())
+                .says("redis-server through redis-benchmark on a private socket")
+                .samples(81_340.0, 1.0, 8)
+                .metric(Metric::latency("p50", "ms"), 0.303, 0.6)
+                .metric(Metric::latency("p95", "ms"), 0.519, 1.4)
+                .metric(Metric::latency("p99", "ms"), 0.871, 3.9)
+                .done(),
+            Made::new("redis", "operation=lpush", Metric::throughput("requests", "requests/s").primary())
+                .says("redis-server through redis-benchmark on a private socket")
+                .samples(77_910.0, 1.4, 12)
+                .crash(5, "redis-benchmark: exit status 1: Error: Server closed the connection")
+                .metric(Metric::latency("p50", "ms"), 0.319, 0.6)
+                .metric(Metric::latency("p95", "ms"), 0.543, 1.4)
+                .metric(Metric::latency("p99", "ms"), 0.903, 3.9)
+                .done(),
+            Made::new(
+                "redis",
+                "operation=<script>alert(1)<%2Fscript>",
+                Metric::throughput("requests", "requests/s").primary(),
+            )
+            .says("redis-server through redis-benchmark on a private socket")
+            .failed("redis-benchmark: exit status 1: unknown command `<script>alert(1)</script>`"),
+            Made::new("fio", "block-size=4k,rw=randread", Metric::throughput("iops", "iops").primary())
+                .says("storage through fio")
+                .samples(42_600.0, 2.2, 9)
+                .metric(Metric::throughput("bandwidth", "KB/s"), 174_490.0, 2.2)
+                .metric(Metric::latency("p99", "ns"), 412_000.0, 6.0)
+                .latency(nested())
+                .done(),
+            Made::new("fio", "block-size=1m,rw=read", Metric::throughput("iops", "iops").primary())
+                .says("storage through fio")
+                .samples(1_920.0, 1.8, 4)
+                .metric(Metric::throughput("bandwidth", "KB/s"), 2_013_265.0, 1.8)
+                .partial(4, 6)
+                .done(),
+        ],
+        answers: vec![Answer {
+            test: "ramspeed".into(),
+            name: "last-level cache".into(),
+            value: 33_554_432.0,
+            unit: Unit::new("B"),
+            because: "read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB".into(),
+        }],
+        changes: vec![
+            EnvironmentChange {
+                path: "sysctl/vm.swappiness".into(),
+                before: Some("60".into()),
+                after: Some("10".into()),
+            },
+            EnvironmentChange {
+                path: "mounts//mnt/scratch".into(),
+                before: None,
+                after: Some("ext4 rw,relatime".into()),
+            },
+        ],
+    }
+}
+
+/// What goes with it: telemetry of two cells, and commands.
+pub(crate) fn extras(study: &Study) -> Extras {
+    let mut noise = Noise::new("telemetry");
+    let mut telemetry = BTreeMap::new();
+    for sample in study.cells.iter().take(2).flat_map(|cell| &cell.samples) {
+        let mut series = |name: &str, unit: &str, centre: f64, spread: f64| Series {
+            name: name.into(),
+            unit: Unit::new(unit),
+            points: (0..=10).map(|at| (f64::from(at) * 0.5, noise.around(centre, spread))).collect(),
+        };
+        let disturbed = !sample.disturbances.is_empty();
+        let lines = vec![
+            series("CPU of the workload", "%", 99.2, 0.4),
+            series("CPU of everything else", "%", if disturbed { 14.0 } else { 0.8 }, 30.0),
+            series("frequency", "Hz", 3.41e9, 0.6),
+            series("temperature", "°C", 61.0, 2.0),
+        ];
+        telemetry.insert(sample.folder.clone(), lines);
+    }
+    let command = |what: &str, line: &str| Command { what: what.into(), line: line.into() };
+    Extras {
+        telemetry,
+        reproduce: vec![
+            command("run the same plan", "weighbridge run --plan quick --out quick-again"),
+            command("study this folder again", "weighbridge study quick-2026-07-16T10-15"),
+        ],
+    }
+}
+
+fn run() -> RunInfo {
+    let pairs = [
+        ("host", "anvil"),
+        ("CPU", "AMD EPYC 7763 64-Core Processor, 2 of 128 CPUs"),
+        ("memory", "23.4 GiB, 1 node"),
+        ("kernel", "6.1.0-39-cloud-amd64"),
+        ("hypervisor", "kvm"),
+    ];
+    RunInfo {
+        name: "quick-2026-07-16T10-15".into(),
+        plan: "quick".into(),
+        started: "2026-07-16T10:15:04Z".into(),
+        seconds: 221.4,
+        workload_seconds: 193.0,
+        version: "0.1.0".into(),
+        machine: pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
+        metadata: BTreeMap::from([("ticket".to_owned(), "WB-12 <after the BIOS update>".to_owned())]),
+    }
+}
+
+/// Bandwidth over block size, with the steps of three caches.
+fn sweep() -> Curve {
+    let mut noise = Noise::new("sweep");
+    let mut line = |name: &str, factor: f64| {
+        let points = (10..=28).map(|power| {
+            let x = f64::from(1u32 << power);
+            let step = |at: f64, height: f64| height / (1.0 + (x / at).powi(3));
+            let y = factor * (19_000.0 + step(2.6e7, 42_000.0) + step(7.0e5, 55_000.0) + step(4.0e4, 110_000.0));
+            let y = noise.around(y, 1.5);
+            Point { x, y, interval: Some((y * 0.965, y * 1.03)) }
+        });
+        Line { name: name.into(), points: points.collect() }
+    };
+    let lines = vec![line("read", 1.0), line("write", 0.61)];
+    let axis = |name: &str, unit: &str| (name.to_owned(), Unit::new(unit));
+    Curve { title: "bandwidth over block size".into(), x: axis("block size", "B"), y: axis("bandwidth", "MB/s"), lines }
+}
+
+fn nested() -> NestedLatency {
+    let row = |percentile: f64, cumulative: f64, spread: f64| NestedRow {
+        percentile,
+        cumulative,
+        per_second: [0.8, 0.93, 1.0, 1.0 + spread, 1.0 + 4.0 * spread].map(|factor| cumulative * factor).to_vec(),
+    };
+    NestedLatency {
+        title: "read completion".into(),
+        over_seconds: vec![0.0, 25.0, 50.0, 95.0, 100.0],
+        rows: vec![
+            row(50.0, 181_000.0, 0.04),
+            row(90.0, 262_000.0, 0.08),
+            row(99.0, 412_000.0, 0.21),
+            row(99.9, 1_680_000.0, 0.9),
+            row(100.0, 24_800_000.0, 3.0),
+        ],
+    }
+}
