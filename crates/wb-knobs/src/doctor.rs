@@ -1,0 +1,299 @@
+//! Each thing that makes noise, its state here, why it matters, and how to change it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_sys::SysRoot;
+
+use crate::condition::{Condition, Observation, Observed};
+use crate::knob::{Knob, Quiet, Unsupported};
+use crate::{Target, conditions, knobs, target};
+
+/// How quiet a system is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnosis {
+    /// Each thing that can make noise, knobs first. Targets in the same state are one finding.
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that can make noise, and its state for one or several targets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// Its name: `io-scheduler`.
+    pub name: String,
+    /// Whether it is a setting or what the system does.
+    pub kind: Kind,
+    /// What it was seen at: `system`, `cpu0-7`, `sda, sdb`.
+    pub target: String,
+    /// What it is; empty where that cannot be told.
+    pub state: String,
+    /// What that means.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// Why it matters.
+    pub why: String,
+    /// Where that is known from.
+    pub evidence: String,
+    /// What would be better, where something would.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub advice: Option<Advice>,
+}
+
+/// A setting, or what the system does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A setting: it stays until somebody changes it.
+    Knob,
+    /// What the system does at the moment.
+    Condition,
+}
+
+/// What the state of something means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It adds no noise.
+    Quiet,
+    /// It adds noise.
+    Noisy,
+    /// It may add noise.
+    Unknown {
+        /// What that depends on.
+        reason: String,
+    },
+    /// It cannot be told here.
+    Unsupported {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What would be better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// In words.
+    pub what: String,
+    /// The command that does it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<String>,
+}
+
+/// Examines a system; the running one is looked at for 200 ms. Changes nothing and needs no privilege.
+pub fn doctor(root: &SysRoot) -> Diagnosis {
+    let observation = Observation::of(root);
+    let knobs = knobs::all().iter().flat_map(|knob| examine(*knob, root));
+    let conditions = conditions::all().iter().flat_map(|condition| look(*condition, &observation));
+    Diagnosis { findings: knobs.chain(conditions).collect() }
+}
+
+impl Diagnosis {
+    /// Whether nothing is known to be noisy.
+    pub fn is_quiet(&self) -> bool {
+        !self.findings.iter().any(|finding| finding.verdict == Verdict::Noisy)
+    }
+}
+
+impl Verdict {
+    /// The verdict as one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Noisy => "noisy",
+            Self::Unknown { .. } => "unknown",
+            Self::Unsupported { .. } => "unsupported",
+        }
+    }
+}
+
+/// The targets that are in one state.
+struct Group {
+    targets: Vec<Target>,
+    state: String,
+    verdict: Verdict,
+    advice: Option<&'static str>,
+}
+
+fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
+    let mut groups: Vec<Group> = Vec::new();
+    for target in knob.targets(root) {
+        let group = state(knob, root, target);
+        match groups.iter_mut().find(|known| known.state == group.state && known.verdict == group.verdict) {
+            Some(known) => known.targets.extend(group.targets),
+            None => groups.push(group),
+        }
+    }
+    if groups.is_empty() {
+        let verdict = Verdict::Unsupported { reason: knob.absent().to_owned() };
+        groups.push(Group { targets: vec![Target::System], state: String::new(), verdict, advice: None });
+    }
+    let finding = |group: Group| Finding {
+        name: knob.name().to_owned(),
+        kind: Kind::Knob,
+        target: target::together(&group.targets),
+        state: group.state,
+        verdict: group.verdict,
+        why: knob.why().to_owned(),
+        evidence: knob.evidence().to_owned(),
+        advice: group
+            .advice
+            .map(|what| Advice { what: what.to_owned(), command: Some(knob.change(root, &group.targets)) }),
+    };
+    groups.into_iter().map(finding).collect()
+}
+
+fn state(knob: &dyn Knob, root: &SysRoot, target: Target) -> Group {
+    let (state, verdict, advice) = match knob.read(root, &target) {
+        Ok(value) => match knob.quiet(&value) {
+            Quiet::Yes => (value.to_string(), Verdict::Quiet, None),
+            Quiet::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
+            Quiet::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
+        },
+        // A reason that names its own target would keep equal ones apart.
+        Err(Unsupported(reason)) => {
+            let reason = reason.replace(&format!("/{target}/"), "/*/");
+            (String::new(), Verdict::Unsupported { reason }, None)
+        }
+    };
+    Group { targets: vec![target], state, verdict, advice }
+}
+
+fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding> {
+    let finding = |observed: Observed| Finding {
+        name: condition.name().to_owned(),
+        kind: Kind::Condition,
+        target: observed.target.to_string(),
+        state: observed.state,
+        verdict: observed.verdict,
+        why: condition.why().to_owned(),
+        evidence: condition.evidence().to_owned(),
+        advice: observed.advice.map(|(what, command)| Advice { what, command }),
+    };
+    condition.observe(observation).into_iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wb_sys::made::{self, MadeRoot};
+
+    use super::*;
+
+    fn named<'a>(diagnosis: &'a Diagnosis, name: &str) -> Vec<&'a Finding> {
+        diagnosis.findings.iter().filter(|finding| finding.name == name).collect()
+    }
+
+    #[test]
+    fn targets_in_one_state_are_one_finding_with_one_command() {
+        let diagnosis = doctor(&made::laptop().root());
+        let governor = named(&diagnosis, "governor");
+        assert_eq!(governor.len(), 1);
+        assert_eq!((governor[0].target.as_str(), governor[0].state.as_str()), ("policy0-7", "powersave"));
+        assert_eq!(governor[0].verdict, Verdict::Noisy);
+        let command = governor[0].advice.as_ref().unwrap().command.as_deref().unwrap();
+        assert_eq!(command, "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor");
+    }
+
+    #[test]
+    fn targets_in_different_states_are_told_apart() {
+        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let diagnosis = doctor(&made.root());
+        let states: Vec<_> = named(&diagnosis, "governor")
+            .iter()
+            .map(|finding| (finding.target.clone(), finding.state.clone()))
+            .collect();
+        let wanted = [("policy0-1,3-7", "powersave"), ("policy2", "performance")];
+        assert_eq!(states, wanted.map(|(target, state)| (target.to_owned(), state.to_owned())));
+    }
+
+    #[test]
+    fn a_laptop_as_it_comes_is_noisy() {
+        let diagnosis = doctor(&made::laptop().root());
+        assert!(!diagnosis.is_quiet());
+        let noisy: Vec<_> = diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Noisy)
+            .map(|finding| finding.name.as_str())
+            .collect();
+        assert_eq!(noisy, ["governor", "turbo", "smt", "swap", "swappiness", "battery"]);
+        assert!(diagnosis.findings.iter().all(|finding| finding.verdict != Verdict::Noisy || finding.advice.is_some()));
+    }
+
+    #[test]
+    fn a_server_that_was_set_up_is_quiet() {
+        let made = made::server().file("/sys/devices/system/cpu/smt/active", "0");
+        let diagnosis = doctor(&made.root());
+        assert!(diagnosis.is_quiet(), "{:#?}", diagnosis.findings);
+        assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, Verdict::Quiet);
+    }
+
+    #[test]
+    fn what_cannot_be_told_says_why_and_is_no_noise() {
+        let diagnosis = doctor(&MadeRoot::new().root());
+        assert!(diagnosis.is_quiet());
+        assert_eq!(diagnosis.findings.len(), knobs::all().len() + conditions::all().len());
+        for finding in &diagnosis.findings {
+            if let Verdict::Unsupported { reason } = &finding.verdict {
+                assert!(!reason.is_empty() && finding.advice.is_none(), "{}", finding.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_reason_does_not_name_the_target_it_is_for() {
+        let made = made::laptop().file("/sys/block/nvme1n1/size", "8").file("/sys/block/nvme2n1/size", "8");
+        let diagnosis = doctor(&made.root());
+        let wbt = named(&diagnosis, "wbt");
+        assert_eq!((wbt.len(), wbt[0].target.as_str()), (1, "nvme0n1, nvme1n1, nvme2n1"));
+        let reason = Verdict::Unsupported { reason: "`/sys/block/*/queue/wbt_lat_usec` is not there".into() };
+        assert_eq!(wbt[0].verdict, reason);
+    }
+
+    #[test]
+    fn deep_idle_states_are_noisy_unless_somebody_asks_for_quick_waking() {
+        let state = |made: MadeRoot, index: u32, latency: &str| {
+            made.file(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{index}/latency"), latency)
+        };
+        let made = state(state(made::laptop(), 0, "2"), 1, "133");
+        let idle = |made: &MadeRoot| named(&doctor(&made.root()), "idle-states")[0].clone();
+        assert_eq!((idle(&made).state.as_str(), idle(&made).verdict), ("133 µs", Verdict::Noisy));
+        let held = made.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
+        assert_eq!((idle(&held).state.as_str(), idle(&held).verdict), ("2 µs", Verdict::Quiet));
+    }
+
+    #[test]
+    fn this_machine_is_examined_without_privilege() {
+        let diagnosis = doctor(&SysRoot::real());
+        for finding in &diagnosis.findings {
+            let advice = finding.advice.as_ref().and_then(|advice| advice.command.as_deref()).unwrap_or("");
+            println!("{:20} {:12} {:28} {:?} {advice}", finding.name, finding.target, finding.state, finding.verdict);
+        }
+        let text = serde_json::to_string(&diagnosis).unwrap();
+        assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn garbage_in_any_file_is_no_panic(garbage in "\\PC{0,30}|[0-9]{1,25}|-[0-9]{1,20}|[0-9 .]{0,40}") {
+            let cpu = "/sys/devices/system/cpu";
+            let files = [
+                "/proc/stat", "/proc/5/stat", "/proc/5/comm", "/proc/loadavg", "/proc/pressure/io", "/proc/meminfo",
+                "/proc/self/cgroup", "/proc/swaps", "/proc/cpuinfo", "/proc/sys/vm/swappiness", "/proc/sys/vm/dirty_ratio",
+                "/proc/sys/kernel/nmi_watchdog", "/sys/kernel/mm/ksm/run", "/sys/kernel/mm/transparent_hugepage/enabled",
+                "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "/sys/block/sda/queue/scheduler",
+                "/sys/block/sda/queue/wbt_lat_usec", "/sys/block/sda/queue/nr_requests", "/sys/block/sda/queue/read_ahead_kb",
+                "/sys/fs/cgroup/cpu.max", "/dev/cpu_dma_latency", "/etc/tuned/active_profile",
+            ];
+            let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
+            let made = ["isolated", "smt/active", "cpufreq/boost", "cpufreq/policy0/scaling_min_freq",
+                "cpu0/cpuidle/state0/latency", "cpu0/thermal_throttle/core_throttle_count"]
+                .iter()
+                .fold(made, |made, path| made.file(&format!("{cpu}/{path}"), &garbage))
+                .file(&format!("{cpu}/online"), "0")
+                .file("/sys/block/sda/size", "1");
+            let _ = doctor(&made.root());
+        }
+    }
+}

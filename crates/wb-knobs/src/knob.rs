@@ -1,0 +1,111 @@
+//! What every knob can say of itself.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Bytes;
+use wb_sys::{SysError, SysRoot};
+
+use crate::Target;
+
+/// One system setting that affects results or noise.
+pub trait Knob: Sync {
+    /// Its name: `io-scheduler`.
+    fn name(&self) -> &'static str;
+    /// Why it matters, as one clause.
+    fn why(&self) -> &'static str;
+    /// Where that is known from, and how much it can be where that can be said.
+    fn evidence(&self) -> &'static str;
+    /// What it can be set for here.
+    fn targets(&self, sys: &SysRoot) -> Vec<Target>;
+    /// Why there may be nothing that it can be set for.
+    fn absent(&self) -> &'static str;
+    /// What it is set to.
+    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported>;
+    /// Whether that is quiet.
+    fn quiet(&self, value: &Value) -> Quiet;
+    /// The command that makes it quiet for these targets.
+    fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
+}
+
+/// What a knob is set to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Value {
+    /// On or off.
+    Switch(bool),
+    /// A count, or the kernel's number for a choice.
+    Number(i64),
+    /// A size.
+    Bytes(Bytes),
+    /// A time, in microseconds.
+    Micros(u64),
+    /// What is allowed of frequencies.
+    Frequencies {
+        /// The lowest allowed, in kHz.
+        low: u64,
+        /// The highest allowed, in kHz.
+        high: u64,
+        /// The highest there is, in kHz.
+        highest: u64,
+    },
+    /// One of several named choices.
+    Choice(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Bytes(Bytes(bytes)) => match bytes {
+                0..0x10_0000 => write!(f, "{} KiB", bytes >> 10),
+                0x10_0000..0x4000_0000 => write!(f, "{} MiB", bytes >> 20),
+                _ => write!(f, "{:.1} GiB", *bytes as f64 / f64::from(1 << 30)),
+            },
+            Self::Micros(micros) => write!(f, "{micros} µs"),
+            Self::Frequencies { low, high, highest } => {
+                write!(f, "{} to {} MHz of {} MHz", low / 1000, high / 1000, highest / 1000)
+            }
+            Self::Choice(choice) => f.write_str(choice),
+        }
+    }
+}
+
+/// Why something cannot be told here: no error, as on most machines something is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unsupported(pub String);
+
+impl From<SysError> for Unsupported {
+    fn from(error: SysError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Whether a setting is quiet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Quiet {
+    /// It adds no noise.
+    Yes,
+    /// It does.
+    No {
+        /// What would be better.
+        advice: &'static str,
+    },
+    /// It may.
+    Unknown {
+        /// What that depends on.
+        reason: &'static str,
+    },
+}
+
+impl Quiet {
+    /// Quiet where `condition` holds, otherwise noisy with this advice.
+    pub(crate) fn when(condition: bool, advice: &'static str) -> Self {
+        if condition { Self::Yes } else { Self::No { advice } }
+    }
+
+    /// For a value of another kind than the knob reads.
+    pub(crate) const STRANGE: Self = Self::Unknown { reason: "a value that is not known" };
+}

@@ -1,0 +1,159 @@
+//! How fast the CPUs are clocked, and who decides.
+
+use wb_sys::SysRoot;
+use wb_sys::environment::cpu;
+
+use crate::change::{echo, echo_each};
+use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::target::{self, Target};
+
+const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
+const NO_SCALING: &str = "the kernel shows no frequency policy, as is usual in a virtual machine";
+
+/// What chooses the frequency.
+pub struct Governor;
+
+impl Knob for Governor {
+    fn name(&self) -> &'static str {
+        "governor"
+    }
+    fn why(&self) -> &'static str {
+        "a clock that follows the load is late: the start of a sample runs slower than the rest"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, CPU Performance Scaling: all but `performance`, `powersave` and `userspace` estimate the load from the past; lowest and highest clock differ 3 to 10 times"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        target::policies(sys)
+    }
+    fn absent(&self) -> &'static str {
+        NO_SCALING
+    }
+    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/scaling_governor"))?))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Choice(choice) => {
+                Quiet::when(matches!(choice.as_str(), "performance" | "userspace"), "let the clock stay high")
+            }
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+        echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
+    }
+}
+
+/// The hint to hardware that chooses its frequency by itself.
+pub struct EnergyPreference;
+
+impl Knob for EnergyPreference {
+    fn name(&self) -> &'static str {
+        "energy-preference"
+    }
+    fn why(&self) -> &'static str {
+        "tells the hardware to rather save energy, so that it raises the clock late and lowers it early"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, intel_pstate and amd-pstate: with hardware-managed states the preference, not the governor, decides how eagerly the clock follows the load"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        let has = |policy: &Target| sys.exists(format!("{FOLDER}/{policy}/energy_performance_preference"));
+        target::policies(sys).into_iter().filter(has).collect()
+    }
+    fn absent(&self) -> &'static str {
+        "no frequency policy takes a preference: the hardware does not choose its clock by itself"
+    }
+    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+        Ok(Value::Choice(sys.text(format!("{FOLDER}/{target}/energy_performance_preference"))?))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Choice(choice) => {
+                Quiet::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
+            }
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
+        echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/energy_performance_preference"))
+    }
+}
+
+/// Whether cores may run above their base frequency.
+pub struct Turbo;
+
+const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
+
+impl Knob for Turbo {
+    fn name(&self) -> &'static str {
+        "turbo"
+    }
+    fn why(&self) -> &'static str {
+        "how far a core is clocked above its base depends on heat, power and how many others are busy"
+    }
+    fn evidence(&self) -> &'static str {
+        "processor makers' turbo tables: one busy core runs 10 to 60 % above base, less the more are busy; power limits end it after seconds to a minute"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        cpu::turbo(sys).map(|_| Target::System).into_iter().collect()
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel shows no switch for it, as is usual in a virtual machine"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        cpu::turbo(sys).map(Value::Switch).ok_or_else(|| Unsupported(self.absent().to_owned()))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        Quiet::when(
+            *value == Value::Switch(false),
+            "stay at the base clock while measuring; results are lower and steadier",
+        )
+    }
+    fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
+        if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
+    }
+}
+
+/// Between which frequencies may be chosen.
+pub struct Limits;
+
+impl Knob for Limits {
+    fn name(&self) -> &'static str {
+        "frequency-limits"
+    }
+    fn why(&self) -> &'static str {
+        "a limit below the hardware's own makes the machine look slower than it is"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, CPU Performance Scaling: scaling_max_freq bounds every governor, and power daemons lower it unasked"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        target::policies(sys)
+    }
+    fn absent(&self) -> &'static str {
+        NO_SCALING
+    }
+    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
+        let khz = |name: &str| sys.number(format!("{FOLDER}/{target}/{name}"));
+        Ok(Value::Frequencies {
+            low: khz("scaling_min_freq")?,
+            high: khz("scaling_max_freq")?,
+            highest: khz("cpuinfo_max_freq")?,
+        })
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Frequencies { low, high, highest } if low < high && high < highest => {
+                Quiet::Unknown { reason: "the clock is limited below what the hardware has, and still free to vary" }
+            }
+            Value::Frequencies { .. } => Quiet::Yes,
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        "sudo cpupower frequency-set --max 100GHz".to_owned()
+    }
+}

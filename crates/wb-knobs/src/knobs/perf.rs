@@ -1,0 +1,73 @@
+//! The hardware's counters: who takes them, and who may read them.
+
+use wb_sys::SysRoot;
+
+use crate::change::sysctl;
+use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::target::Target;
+
+/// The watchdog that interrupts by a hardware counter.
+pub struct NmiWatchdog;
+
+impl Knob for NmiWatchdog {
+    fn name(&self) -> &'static str {
+        "nmi-watchdog"
+    }
+    fn why(&self) -> &'static str {
+        "it interrupts every busy CPU regularly and takes a hardware counter away from perf"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, Softlockup detector: one counter of each CPU, one interrupt per watchdog_thresh (10 s) of busy cycles; perf has to take turns earlier"
+    }
+    fn targets(&self, _: &SysRoot) -> Vec<Target> {
+        vec![Target::System]
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel has no such watchdog"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        Ok(Value::Switch(sys.number::<i64>("/proc/sys/kernel/nmi_watchdog")? != 0))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        Quiet::when(*value == Value::Switch(false), "switch it off while measuring")
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        sysctl("kernel.nmi_watchdog=0")
+    }
+}
+
+/// Who may read the counters.
+pub struct Paranoid;
+
+impl Knob for Paranoid {
+    fn name(&self) -> &'static str {
+        "perf-paranoid"
+    }
+    fn why(&self) -> &'static str {
+        "where the counters may not be read, a change cannot be traced to cycles, instructions and misses"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, perf_event_paranoid: up to 2 a user may count an own process, up to 0 whole CPUs; some distributions add 3 and 4, which refuse all"
+    }
+    fn targets(&self, _: &SysRoot) -> Vec<Target> {
+        vec![Target::System]
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel has no performance events"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        Ok(Value::Number(sys.number("/proc/sys/kernel/perf_event_paranoid")?))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Number(..=2) => Quiet::Yes,
+            Value::Number(_) => {
+                Quiet::Unknown { reason: "adds no noise, but without privilege nothing can be counted" }
+            }
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        sysctl("kernel.perf_event_paranoid=1")
+    }
+}
