@@ -8,6 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(super) enum Field {
+    Wrk2,
     A0,
     A1,
     A2,
@@ -21,9 +22,10 @@ pub(super) enum Field {
     P,
     Bnd,
     Wrk1,
-    Wrk2,
 }
 
+/// The array that lies before all others.
+pub(super) const FIRST: Field = Field::Wrk2;
 const FIELDS: usize = 14;
 /// `f32` in a cache line.
 const LINE: usize = 16;
@@ -41,13 +43,13 @@ impl Strides {
     /// cache line: vectors of the inner loop never straddle one, the boundary point before it
     /// fills the unused end of the row before. Planes and arrays are set off against each other,
     /// so that the 22 streams of the stencil do not meet in the same few cache sets.
-    fn of(grid: Grid) -> Self {
+    pub(super) const fn of(grid: Grid) -> Self {
         let [planes, rows, points] = grid.extent();
         let page = 1024;
-        let row = if points % page == 0 { points + LINE } else { points };
+        let row = if points.is_multiple_of(page) { points + LINE } else { points };
         let plane = rows * row + 3 * LINE;
         // One row more: the last row's end and the first row's beginning lie outside the planes.
-        let field = (planes * plane + row).next_multiple_of(page) + 5 * LINE;
+        let field = (planes * plane + row).next_multiple_of(page) + 4 * LINE;
         Self { row, plane, field }
     }
 }

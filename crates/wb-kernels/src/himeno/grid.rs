@@ -30,7 +30,7 @@ impl Grid {
 
     /// Planes, rows in a plane, points in a row.
     #[must_use]
-    pub fn extent(self) -> [usize; 3] {
+    pub const fn extent(self) -> [usize; 3] {
         match self {
             Self::XS => [32, 32, 64],
             Self::S => [64, 64, 128],

@@ -161,7 +161,7 @@ pub(super) struct Solver<'a> {
 impl<'a> Solver<'a> {
     /// For an instruction set that this CPU has.
     pub(super) fn new(fields: &'a Fields, isa: Isa, threads: usize) -> Self {
-        Self { fields, sweep: Sweep::of(isa), parts: (0..threads).map(|_| Part(AtomicU64::new(0))).collect() }
+        Self { fields, sweep: Sweep::of(isa, fields.grid), parts: (0..threads).map(|_| Part(AtomicU64::new(0))).collect() }
     }
 
     /// Iterates from the initial state on the threads that the solver was made for.

@@ -1,6 +1,7 @@
 //! The measured loops: one Jacobi sweep over some planes, and copying it back.
 
-use super::fields::{Field, Fields, Strides};
+use super::fields::{FIRST, Field, Fields, Strides};
+use super::grid::Grid;
 use super::lanes::{Lanes, scalar::F32x1};
 use crate::Isa;
 use std::ops::Range;
@@ -16,16 +17,26 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// The loops of an instruction set that [`Isa::require`] has found.
-    pub(super) fn of(isa: Isa) -> Self {
+    /// The loops of an instruction set that [`Isa::require`] has found, for one grid.
+    pub(super) fn of(isa: Isa, grid: Grid) -> Self {
+        match grid {
+            Grid::XS => Self::shaped::<shape::XS>(isa),
+            Grid::S => Self::shaped::<shape::S>(isa),
+            Grid::M => Self::shaped::<shape::M>(isa),
+            Grid::L => Self::shaped::<shape::L>(isa),
+            Grid::XL => Self::shaped::<shape::XL>(isa),
+        }
+    }
+
+    fn shaped<S: Shape>(isa: Isa) -> Self {
         match isa {
-            Isa::Scalar => Self { compute: compute_scalar, copy: copy_scalar },
+            Isa::Scalar => Self { compute: compute_scalar::<S>, copy: copy_scalar::<S> },
             #[cfg(target_arch = "x86_64")]
-            Isa::Sse2 => Self { compute: compute_sse2, copy: copy_sse2 },
+            Isa::Sse2 => Self { compute: compute_sse2::<S>, copy: copy_sse2::<S> },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Self { compute: compute_avx2, copy: copy_avx2 },
+            Isa::Avx2 => Self { compute: compute_avx2::<S>, copy: copy_avx2::<S> },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Self { compute: compute_avx512, copy: copy_avx512 },
+            Isa::Avx512 => Self { compute: compute_avx512::<S>, copy: copy_avx512::<S> },
             #[cfg(not(target_arch = "x86_64"))]
             other => unreachable!("isa {other} was required before"),
         }
@@ -53,19 +64,41 @@ impl Sweep {
     }
 }
 
+/// A grid known when the loops are compiled: every distance between neighbours is then a constant
+/// in the instruction, as it is for arrays of fixed size in C, and the 32 streams of the stencil
+/// take one register.
+trait Shape {
+    const GRID: Grid;
+    const STRIDES: Strides = Strides::of(Self::GRID);
+}
+
+mod shape {
+    use super::{Grid, Shape};
+
+    macro_rules! shapes {
+        ($($name:ident)*) => {$(
+            pub(super) struct $name;
+            impl Shape for $name {
+                const GRID: Grid = Grid::$name;
+            }
+        )*};
+    }
+    shapes!(XS S M L XL);
+}
+
 macro_rules! loops {
     ($lanes:ty, $compute:ident, $copy:ident $(, $features:literal)?) => {
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        unsafe fn $compute(fields: &Fields, planes: Range<usize>) -> f64 {
+        unsafe fn $compute<S: Shape>(fields: &Fields, planes: Range<usize>) -> f64 {
             // SAFETY: the caller's promise.
-            unsafe { compute::<$lanes>(fields, planes) }
+            unsafe { compute::<$lanes, S>(fields, planes) }
         }
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        unsafe fn $copy(fields: &Fields, planes: Range<usize>) {
+        unsafe fn $copy<S: Shape>(fields: &Fields, planes: Range<usize>) {
             // SAFETY: the caller's promise.
-            unsafe { copy::<$lanes>(fields, planes) }
+            unsafe { copy::<$lanes, S>(fields, planes) }
         }
     };
 }
@@ -81,14 +114,13 @@ loops!(super::lanes::avx512::F32x16, compute_avx512, copy_avx512, "avx512f,avx51
 /// # Safety
 /// As [`Sweep::compute`].
 #[inline(always)]
-unsafe fn compute<L: Lanes>(fields: &Fields, planes: Range<usize>) -> f64 {
-    let [_, rows, points] = fields.grid.extent();
+unsafe fn compute<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) -> f64 {
+    let [_, rows, points] = S::GRID.extent();
     let mut gosa = 0.0;
     for i in planes {
         for j in 1..rows - 1 {
-            let row = Row { fields: fields.row(Field::A0, i, j), strides: fields.strides };
             // SAFETY: (i, j) is interior, so all neighbours exist; access by the caller's promise.
-            gosa += unsafe { compute_row::<L>(row, 0, points - 2) };
+            gosa += unsafe { compute_row::<L, S>(fields.row(FIRST, i, j), 0, points - 2) };
         }
     }
     gosa
@@ -97,8 +129,8 @@ unsafe fn compute<L: Lanes>(fields: &Fields, planes: Range<usize>) -> f64 {
 /// # Safety
 /// As [`Sweep::copy`].
 #[inline(always)]
-unsafe fn copy<L: Lanes>(fields: &Fields, planes: Range<usize>) {
-    let [_, rows, points] = fields.grid.extent();
+unsafe fn copy<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) {
+    let [_, rows, points] = S::GRID.extent();
     for i in planes {
         for j in 1..rows - 1 {
             let (from, to) = (fields.row(Field::Wrk2, i, j), fields.row(Field::P, i, j));
@@ -108,40 +140,27 @@ unsafe fn copy<L: Lanes>(fields: &Fields, planes: Range<usize>) {
     }
 }
 
-/// One row of all arrays.
-#[derive(Clone, Copy)]
-struct Row {
-    fields: *mut f32,
-    strides: Strides,
-}
-
-impl Row {
-    #[inline(always)]
-    fn of(self, field: Field) -> *mut f32 {
-        self.fields.wrapping_add(field as usize * self.strides.field)
-    }
-}
-
-/// Points `from..to` of a row, in vectors as wide as fit.
+/// Points `from..to` of a row, in vectors as wide as fit. `row` is the row of the first array; the
+/// others lie at constant distances.
 ///
 /// # Safety
 /// As [`Sweep::compute`], for an interior row.
 #[inline(always)]
-unsafe fn compute_row<L: Lanes>(row: Row, from: usize, to: usize) -> f64 {
+unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize) -> f64 {
     use Field::*;
-    let plane = row.strides.plane as isize;
-    let line = row.strides.row as isize;
+    let Strides { row: line, plane, field } = S::STRIDES;
+    let (line, plane) = (line as isize, plane as isize);
     // SAFETY: every address is a point of an interior row or a neighbour of one.
     unsafe {
         let omega = L::splat(OMEGA);
         let mut sum = L::no_sum();
         let mut k = from;
         while k + L::N <= to {
-            let at = |field: Field| L::load(row.of(field).wrapping_add(k));
-            let p = |i: isize, j: isize, k1: isize| {
-                L::load(row.of(P).wrapping_offset(i * plane + j * line + k1 + k as isize))
+            let here = row.wrapping_add(k);
+            let at = |array: Field| L::load(here.wrapping_add(array as usize * field));
+            let p = |i: isize, j: isize, k: isize| {
+                L::load(here.wrapping_add(P as usize * field).wrapping_offset(i * plane + j * line + k))
             };
-            let here = p(0, 0, 0);
             let s0 = at(Wrk1);
             let s0 = at(A0).mul_add(p(1, 0, 0), s0);
             let s0 = at(A1).mul_add(p(0, 1, 0), s0);
@@ -155,12 +174,12 @@ unsafe fn compute_row<L: Lanes>(row: Row, from: usize, to: usize) -> f64 {
             let s0 = at(C0).mul_add(p(-1, 0, 0), s0);
             let s0 = at(C1).mul_add(p(0, -1, 0), s0);
             let s0 = at(C2).mul_add(p(0, 0, -1), s0);
-            let ss = s0.mul(at(A3)).sub(here).mul(at(Bnd));
+            let ss = s0.mul(at(A3)).sub(p(0, 0, 0)).mul(at(Bnd));
             sum = ss.add_squares(sum);
-            omega.mul_add(ss, here).store(row.of(Wrk2).wrapping_add(k));
+            omega.mul_add(ss, p(0, 0, 0)).store(here.wrapping_add(Wrk2 as usize * field));
             k += L::N;
         }
-        let rest = if L::N > 1 && k < to { compute_row::<L::Narrower>(row, k, to) } else { 0.0 };
+        let rest = if L::N > 1 && k < to { compute_row::<L::Narrower, S>(row, k, to) } else { 0.0 };
         L::total(sum) + rest
     }
 }
