@@ -1,0 +1,210 @@
+//! The measured loops of ramspeed: one pass of one operation over a thread's part of the arrays.
+
+use super::words::{Words, scalar::Word};
+use super::{Kind, Mode};
+use crate::Isa;
+
+/// A pass: `to`, first operand, second operand, words.
+///
+/// # Safety
+/// The CPU has the instruction set; all pointers are valid for so many words and aligned to 64
+/// bytes; no other thread uses `to` or writes the operands.
+pub(super) type Pass = unsafe fn(*mut u64, *const u64, *const u64, usize);
+
+/// The pass of an instruction set that [`Isa::require`] has found.
+pub(super) fn pass(mode: Mode, kind: Kind, non_temporal: bool, isa: Isa) -> Pass {
+    use {Kind::*, Mode::*};
+    match (mode, kind, non_temporal) {
+        (Copy, _, false) => of::<op::Copy, false>(isa),
+        (Copy, _, true) => of::<op::Copy, true>(isa),
+        (Scale, Integer, false) => of::<op::ScaleInteger, false>(isa),
+        (Scale, Integer, true) => of::<op::ScaleInteger, true>(isa),
+        (Scale, Floating, false) => of::<op::ScaleFloating, false>(isa),
+        (Scale, Floating, true) => of::<op::ScaleFloating, true>(isa),
+        (Add, Integer, false) => of::<op::AddInteger, false>(isa),
+        (Add, Integer, true) => of::<op::AddInteger, true>(isa),
+        (Add, Floating, false) => of::<op::AddFloating, false>(isa),
+        (Add, Floating, true) => of::<op::AddFloating, true>(isa),
+        (Triad, Integer, false) => of::<op::TriadInteger, false>(isa),
+        (Triad, Integer, true) => of::<op::TriadInteger, true>(isa),
+        (Triad, Floating, false) => of::<op::TriadFloating, false>(isa),
+        (Triad, Floating, true) => of::<op::TriadFloating, true>(isa),
+    }
+}
+
+fn of<O: Op, const STREAM: bool>(isa: Isa) -> Pass {
+    match isa {
+        Isa::Scalar => scalar::<O, STREAM>,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse2 => sse2::<O, STREAM>,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::<O, STREAM>,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::<O, STREAM>,
+        #[cfg(not(target_arch = "x86_64"))]
+        other => unreachable!("isa {other} was required before"),
+    }
+}
+
+/// What a pass does with its operands.
+trait Op {
+    /// Whether there is a second operand.
+    const TWO: bool;
+    /// # Safety
+    /// As the methods of [`Words`].
+    unsafe fn apply<W: Words>(first: W, second: W) -> W;
+}
+
+mod op {
+    use super::{Op, Words};
+
+    pub(super) struct Copy;
+    impl Op for Copy {
+        const TWO: bool = false;
+        #[inline(always)]
+        unsafe fn apply<W: Words>(first: W, _: W) -> W {
+            first
+        }
+    }
+
+    macro_rules! ops {
+        ($($name:ident, $two:literal, |$first:ident, $second:ident| $result:expr;)*) => {$(
+            pub(super) struct $name;
+            impl Op for $name {
+                const TWO: bool = $two;
+                #[inline(always)]
+                unsafe fn apply<W: Words>($first: W, $second: W) -> W {
+                    // SAFETY: the caller's promise.
+                    unsafe { $result }
+                }
+            }
+        )*};
+    }
+
+    /// The factor of scale and triad.
+    #[inline(always)]
+    unsafe fn three<W: Words>() -> W {
+        // SAFETY: the caller's promise.
+        unsafe { W::splat(3f64.to_bits()) }
+    }
+
+    // Integers are tripled by adding: no instruction set below AVX-512 multiplies 64-bit words,
+    // and all shall do the same work.
+    ops! {
+        ScaleInteger, false, |a, _b| a.add_integer(a).add_integer(a);
+        ScaleFloating, false, |a, _b| a.mul_floating(three());
+        AddInteger, true, |a, b| a.add_integer(b);
+        AddFloating, true, |a, b| a.add_floating(b);
+        TriadInteger, true, |a, b| b.add_integer(b).add_integer(b).add_integer(a);
+        TriadFloating, true, |a, b| b.mul_add_floating(three(), a);
+    }
+}
+
+macro_rules! passes {
+    ($name:ident, $words:ty $(, $features:literal)?) => {
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $name<O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, words: usize) {
+            // SAFETY: the caller's promise.
+            unsafe { whole::<$words, O, STREAM>(to, a, b, words) }
+        }
+    };
+}
+
+passes!(scalar, Word);
+#[cfg(target_arch = "x86_64")]
+passes!(sse2, super::words::sse2::Words2);
+#[cfg(target_arch = "x86_64")]
+passes!(avx2, super::words::avx2::Words4, "avx2,fma");
+#[cfg(target_arch = "x86_64")]
+passes!(avx512, super::words::avx512::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
+
+/// # Safety
+/// As [`Pass`].
+#[inline(always)]
+unsafe fn whole<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, words: usize) {
+    // SAFETY: the caller's promise; the fence is part of SSE.
+    unsafe {
+        part::<W, O, STREAM>(to, a, b, 0, words);
+        #[cfg(target_arch = "x86_64")]
+        if STREAM {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+}
+
+/// Words `k..end`, four vectors at a time, then one, then narrower ones.
+///
+/// # Safety
+/// As [`Pass`]; `k` is a multiple of the vector's width.
+#[inline(always)]
+unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, k: usize, end: usize) {
+    let mut k = k;
+    // SAFETY: no vector reaches beyond `end`.
+    unsafe {
+        while k + 4 * W::N <= end {
+            for vector in 0..4 {
+                one::<W, O, STREAM>(to, a, b, k + vector * W::N);
+            }
+            k += 4 * W::N;
+        }
+        while k + W::N <= end {
+            one::<W, O, STREAM>(to, a, b, k);
+            k += W::N;
+        }
+        if W::N > 1 && k < end {
+            part::<W::Narrower, O, STREAM>(to, a, b, k, end);
+        }
+    }
+}
+
+/// # Safety
+/// As [`Pass`], for the vector at word `k`.
+#[inline(always)]
+unsafe fn one<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, b: *const u64, k: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = W::load(a.wrapping_add(k));
+        let second = if O::TWO { W::load(b.wrapping_add(k)) } else { first };
+        let result = O::apply(first, second);
+        if STREAM { result.stream(to.wrapping_add(k)) } else { result.store(to.wrapping_add(k)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HugePages, Memory};
+    use proptest::prelude::*;
+
+    const MODES: [Mode; 4] = [Mode::Copy, Mode::Scale, Mode::Add, Mode::Triad];
+
+    proptest! {
+        #[test]
+        fn every_isa_does_what_the_closed_form_says_and_not_a_word_more(words in 0usize..300) {
+            let room = 320;
+            let mut memory = Memory::map(3 * room * 8, HugePages::Inherit).unwrap();
+            for isa in Isa::available() {
+                for mode in MODES {
+                    for (kind, stream) in [(Kind::Integer, false), (Kind::Integer, true), (Kind::Floating, false), (Kind::Floating, true)] {
+                        let all = memory.as_mut_slice::<u64>();
+                        let (to, operands) = all.split_at_mut(room);
+                        let (a, b) = operands.split_at_mut(room);
+                        to.fill(77);
+                        for k in 0..room {
+                            (a[k], b[k]) = (kind.word(k as u64 + 1), kind.word(2 * k as u64 + 5));
+                        }
+                        // SAFETY: 320 words of each array are valid, 320 × 8 bytes keep them
+                        // aligned to 64, and this CPU has the instruction set.
+                        unsafe { pass(mode, kind, stream, isa)(to.as_mut_ptr(), a.as_ptr(), b.as_ptr(), words) };
+                        for (k, &word) in to.iter().enumerate() {
+                            let expected = mode.expected(k as u64 + 1, 2 * k as u64 + 5);
+                            let expected = if k < words { kind.word(expected) } else { 77 };
+                            prop_assert_eq!(word, expected, "{} {:?} {:?} {} at {}", isa, mode, kind, stream, k);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Vectors of 64-bit words of one width, one file per instruction set. A word is an `i64` or the
+//! bits of an `f64`, as the operation takes it.
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+pub(super) mod scalar;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod sse2;
+
+/// Some 64-bit words side by side.
+///
+/// # Safety
+/// Every method may be called only where the CPU has the instruction set of the implementation;
+/// pointers must be valid for [`Words::N`] words, and aligned to as many bytes for `stream`.
+pub(super) unsafe trait Words: Copy {
+    /// How many.
+    const N: usize;
+    /// The next narrower kind, for what is left of an array. `Self` for one word.
+    type Narrower: Words;
+
+    unsafe fn splat(word: u64) -> Self;
+    unsafe fn load(from: *const u64) -> Self;
+    unsafe fn store(self, to: *mut u64);
+    /// Stores past the caches.
+    unsafe fn stream(self, to: *mut u64);
+
+    /// Integer sum, wrapping.
+    unsafe fn add_integer(self, other: Self) -> Self;
+    /// Floating-point sum.
+    unsafe fn add_floating(self, other: Self) -> Self;
+    /// Floating-point product.
+    unsafe fn mul_floating(self, other: Self) -> Self;
+    /// `self × factor + term`, fused where the instruction set can.
+    unsafe fn mul_add_floating(self, factor: Self, term: Self) -> Self;
+    /// Wrapping sum of the words.
+    unsafe fn total(self) -> u64;
+}
