@@ -31,6 +31,8 @@ pub struct CellDefinition {
     pub metrics: Vec<Metric>,
     /// When it is done; the one of the newest entry.
     pub rule: Rule,
+    /// How many disturbed samples are taken again.
+    pub retakes: usize,
     /// Why it cannot be measured, if so.
     pub unsupported: Option<String>,
     /// Binaries, versions, hashes, instruction sets, kernel and boot.

@@ -45,6 +45,7 @@ impl History {
             Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
                 let next = self.started.entry((cell.clone(), *purpose, *sample)).or_default();
                 *next = (*next).max(attempt + 1);
+                self.ended.remove(cell);
             }
             Event::AttemptEnded(ended) => {
                 let folder =

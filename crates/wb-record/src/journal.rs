@@ -85,8 +85,10 @@ pub struct Ended {
     /// What happened.
     #[serde(flatten)]
     pub outcome: AttemptOutcome,
-    /// How long it took by the monotonic clock, in seconds.
+    /// How long it took by the monotonic clock, in seconds: preparing, sampling, taking down.
     pub seconds: f64,
+    /// Of that, how long measured processes ran, in seconds.
+    pub workload_seconds: f64,
     /// The work that was done, in the test's own count: later samples do the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<u64>,

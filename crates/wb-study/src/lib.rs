@@ -3,6 +3,21 @@
 //! A study reads a run folder and needs no live system: it can be repeated with a newer program on old
 //! artefacts. It draws nothing and compares nothing.
 //!
-//! Start with [`result`], what a study yields.
+//! Start with [`result`], what a study yields; [`run::study`] makes it, cell by cell with [`cell`].
 
+pub mod cell;
+pub mod curves;
+pub mod error;
+pub mod findings;
+pub mod latency;
+pub mod machine;
 pub mod result;
+pub mod run;
+pub mod sample;
+pub mod solve;
+
+pub use cell::{Judgement, judge};
+pub use error::StudyError;
+pub use result::Study;
+pub use run::{study, write_results};
+pub use sample::Studied;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Unit, Validity, WorkerName};
 pub use wb_model::Purpose;
+use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Unit, Validity, WorkerName};
 use wb_stats::{Rule, Summary};
+pub use wb_tests::Answer;
 
 /// A whole run, studied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -172,21 +173,6 @@ pub struct NestedRow {
     pub cumulative: f64,
     /// The percentiles over seconds, as the table's columns.
     pub per_second: Vec<f64>,
-}
-
-/// What follows from several cells together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
-    /// The test that gives it.
-    pub test: String,
-    /// What it is.
-    pub name: String,
-    /// The figure.
-    pub value: f64,
-    /// Its unit.
-    pub unit: Unit,
-    /// How it follows, in a sentence, with the figures it follows from.
-    pub because: String,
 }
 
 /// One thing of the environment that is not as it was at the start.

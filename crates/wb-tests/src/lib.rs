@@ -1,1 +1,23 @@
-//! Every test that can be run: built in, declarative and external
+//! Every test that can be run: built in, declarative and external.
+//!
+//! A test declares itself, drives a worker to take a sample, and reads values out of what the sample
+//! left. It knows nothing of plans, order, samples before and after its own, or statistics.
+//!
+//! Start with [`test`] (what a test is), then [`himeno`], the simplest one; [`registry`] lists all.
+
+pub mod artefacts;
+pub mod attempt;
+pub mod evaluate;
+pub mod failure;
+pub mod himeno;
+pub mod measured;
+pub mod native;
+pub mod registry;
+pub mod test;
+
+pub use artefacts::Artefacts;
+pub use attempt::{Attempt, Site};
+pub use failure::Failure;
+pub use measured::{Answer, Latencies, Measured, Rejected, SampleCurve};
+pub use registry::Registry;
+pub use test::{About, Measure, Solved, Test};

@@ -1,0 +1,131 @@
+//! A cell while it is being measured.
+
+use std::sync::Arc;
+
+use wb_model::{AttemptOutcome, Params, Placement, Purpose, Validity};
+use wb_plan::{Cell, Sampling};
+use wb_record::CellDefinition;
+use wb_stats::{Budget, Decision};
+use wb_study::{Studied, judge};
+use wb_tests::test::{AnyPrepared, placement_of};
+use wb_tests::{Site, Test};
+
+/// A cell while it is being measured.
+pub struct Measuring {
+    /// As the plan has it.
+    pub cell: Cell,
+    /// As it is recorded.
+    pub definition: CellDefinition,
+    /// Its test.
+    pub test: Arc<dyn Test>,
+    /// Where and how its processes run.
+    pub placement: Placement,
+    /// Every attempt until now, earlier entries' included.
+    pub studied: Vec<Studied>,
+    /// What its test prepared for all its samples, and where that lives.
+    pub prepared: Option<(Site, AnyPrepared)>,
+    /// Attempts in this entry.
+    tried: u32,
+}
+
+/// What a cell wants next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// An attempt for this purpose at the sample of this number.
+    Attempt(Purpose, u32),
+    /// Nothing, because of this.
+    Nothing(String),
+}
+
+impl Measuring {
+    /// A cell with the attempts that were made at it before.
+    pub fn new(cell: Cell, definition: CellDefinition, test: Arc<dyn Test>, studied: Vec<Studied>) -> Result<Self, String> {
+        let placement = placement_of(&cell.params)?;
+        Ok(Self { cell, definition, test, placement, studied, prepared: None, tried: 0 })
+    }
+
+    /// Its effective parameters.
+    pub fn params(&self) -> &Params {
+        &self.cell.params
+    }
+
+    /// The work that its samples do: what the newest finished attempt did.
+    pub fn work(&self) -> Option<u64> {
+        self.studied.iter().rev().filter(|studied| studied.attempt.is_finished()).find_map(|studied| studied.attempt.ended.work)
+    }
+
+    /// One more attempt has ended.
+    pub fn add(&mut self, studied: Studied) {
+        self.studied.push(studied);
+        self.tried += 1;
+    }
+
+    /// What it wants next.
+    pub fn next(&self, sampling: &Sampling) -> Next {
+        if let Some(by) = self.ended_by(sampling) {
+            return Next::Nothing(by);
+        }
+        let warm = self.finished(Purpose::WarmUp);
+        if warm < sampling.warm_up {
+            return Next::Attempt(Purpose::WarmUp, warm);
+        }
+        Next::Attempt(Purpose::Sample, self.finished(Purpose::Sample))
+    }
+
+    /// Attempts for a purpose that ran to their end and are whole.
+    fn finished(&self, purpose: Purpose) -> u32 {
+        let of_purpose = self.studied.iter().filter(|studied| studied.attempt.ended.purpose == purpose);
+        of_purpose.filter(|studied| studied.attempt.is_finished()).count() as u32
+    }
+
+    /// What ended it, if anything did.
+    fn ended_by(&self, sampling: &Sampling) -> Option<String> {
+        if let Some(reason) = &self.cell.unsupported {
+            return Some(format!("unsupported: {reason}"));
+        }
+        match judge(&self.definition, &self.studied, Budget::Left).decision {
+            Decision::Done(_) => return Some("its rule is met".to_owned()),
+            Decision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
+            Decision::Continue => {}
+        }
+        let this_entry = &self.studied[self.studied.len().saturating_sub(self.tried as usize)..];
+        if let Some(refused) = this_entry.last().and_then(|studied| match &studied.attempt.ended.outcome {
+            AttemptOutcome::Refused { reason } => Some(reason),
+            _ => None,
+        }) {
+            return Some(format!("refused: {refused}"));
+        }
+        let in_vain = this_entry.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
+        if in_vain >= sampling.attempts {
+            let last = this_entry.last().map(Studied::reason).unwrap_or_default();
+            return Some(format!("given up after {in_vain} attempts in vain, the last one {last}"));
+        }
+        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
+        (seconds >= sampling.budget.seconds()).then(|| format!("its time budget of {} is spent", sampling.budget))
+    }
+
+    /// How long it still takes, about, in seconds.
+    pub fn seconds_left(&self, sampling: &Sampling) -> f64 {
+        if self.ended_by(sampling).is_some() {
+            return 0.0;
+        }
+        let wanted = wb_study::cell::wanted(self.definition.rule) as u32;
+        let taken = self.finished(Purpose::Sample);
+        let warm_ups = sampling.warm_up.saturating_sub(self.finished(Purpose::WarmUp));
+        let seconds: Vec<f64> = self.studied.iter().map(|studied| studied.attempt.ended.seconds).collect();
+        let each = if seconds.is_empty() {
+            self.cell.estimate.seconds()
+        } else {
+            seconds.iter().sum::<f64>() / seconds.len() as f64
+        };
+        each * f64::from(warm_ups + wanted.saturating_sub(taken).max(1))
+    }
+
+    /// Why the newest attempt's values do not count, if it completed.
+    pub fn newest_fault(&self) -> Option<String> {
+        match &self.studied.last()?.measured.as_ref()?.validity {
+            Validity::Valid => None,
+            invalid @ Validity::Invalid { .. } => Some(invalid.to_string()),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Why a run could not go on.
+
+use wb_agent::WorkerError;
+use wb_model::{CellId, DefinitionKey};
+use wb_record::RecordError;
+
+/// Why a run could not go on. Everything recorded until then is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run folder.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The worker.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The folder has a cell of the same name that was defined otherwise.
+    #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
+    Redefined {
+        /// Which.
+        cell: CellId,
+        /// Its key there.
+        before: DefinitionKey,
+        /// Each parameter that differs, with both values.
+        differences: Vec<String>,
+    },
+    /// A cell whose parameters are not all known.
+    #[error("`{cell}` has open values: {open}")]
+    Open {
+        /// Which.
+        cell: CellId,
+        /// The parameters.
+        open: String,
+    },
+}

@@ -1,0 +1,36 @@
+//! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
+
+use wb_model::Params;
+use wb_plan::Plan;
+use wb_record::{History, RunFolder};
+
+use crate::RunError;
+
+/// Refuses a plan with a cell that the folder has under another key.
+pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
+    for cell in &plan.cells {
+        let Some(key) = &cell.key else {
+            let open = cell.open.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(RunError::Open { cell: cell.id.clone(), open });
+        };
+        if let Some(before) = history.other_key(&cell.id, key) {
+            let definitions = run.definitions(&cell.id)?;
+            let old = definitions.of(&cell.id);
+            let mut differences = old.map(|old| differences(&old.params, &cell.params)).unwrap_or_default();
+            if let Some(old) = old.filter(|old| old.version != cell.version) {
+                differences.push(format!("measurement version {} there, {} now", old.version, cell.version));
+            }
+            return Err(RunError::Redefined { cell: cell.id.clone(), before: before.clone(), differences });
+        }
+    }
+    Ok(())
+}
+
+/// Each parameter that differs, with both values.
+fn differences(before: &Params, now: &Params) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let shown = |params: &Params, name: &str| params.get(name).map_or("nothing".to_owned(), |value| format!("`{value}`"));
+    let differs = |name: &&String| before.get(*name) != now.get(*name);
+    let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
+    names.into_iter().filter(differs).map(told).collect()
+}

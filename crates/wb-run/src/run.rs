@@ -1,0 +1,266 @@
+//! The story of a run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use wb_agent::Worker;
+use wb_model::{CellId, Facts, Purpose, WorkerName};
+use wb_plan::{Cell, Plan};
+use wb_record::journal::EntryEnd;
+use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
+use wb_study::Studied;
+use wb_tests::Registry;
+
+use crate::attempt::Bench;
+use crate::cells::{Measuring, Next};
+use crate::provenance::{self, Tools};
+use crate::schedule::{Sampler, Turn, schedule};
+use crate::{Progress, RunError, environment, resume};
+
+/// What is to be carried out, and where it is recorded.
+pub struct Job<'a> {
+    /// The run folder; made, or gone on in.
+    pub folder: &'a Path,
+    /// The cells.
+    pub plan: Plan,
+    /// The plan's name, or the tests as they were typed.
+    pub plan_name: String,
+    /// The plan's text, where it came from a file.
+    pub plan_text: Option<String>,
+    /// The command as it was typed, secrets masked.
+    pub command: Vec<String>,
+    /// Decides every random choice.
+    pub seed: u64,
+    /// What the user says of the run.
+    pub metadata: BTreeMap<String, String>,
+    /// This program's version.
+    pub version: &'a str,
+    /// Hash of this program's binary.
+    pub program_sha256: String,
+    /// The tests there are.
+    pub registry: &'a Registry,
+    /// Where it is measured.
+    pub worker: Worker,
+    /// What that is.
+    pub facts: Facts,
+    /// Becomes true when the user wants to end.
+    pub cancel: watch::Receiver<bool>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// With every cell as far as its rule and limits let it.
+    Finished,
+    /// Because the user asked it to; the same line goes on from here.
+    Interrupted,
+    /// With nothing to do: every cell is complete.
+    Complete,
+}
+
+/// Carries out a job. `watch` is told what happens.
+pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd, RunError> {
+    let Job { folder, mut plan, registry, worker, facts, .. } = job;
+    let run = RunFolder::create(folder)?;
+    let (journal, lines) = run.journal()?;
+    let history = History::of(&run, &lines);
+    resume::check(&plan, &run, &history)?;
+    let tools = provenance::require(&mut plan, registry, &worker).await?;
+
+    let mut cells = Vec::new();
+    for cell in &plan.cells {
+        cells.push(measuring(cell, &plan, registry, &tools, &facts, &history)?);
+    }
+    let wanted = |cell: &Measuring| matches!(cell.next(&plan.sampling), Next::Attempt(..));
+    watch(started(&cells, &plan, wanted));
+    if !cells.iter().any(wanted) && !run.run_file()?.entries.is_empty() {
+        return Ok(RunEnd::Complete);
+    }
+
+    for cell in &cells {
+        let mut definitions = run.definitions(&cell.cell.id)?;
+        definitions.put(cell.definition.clone());
+        run.write_definitions(&cell.cell.id, &definitions)?;
+    }
+    let entry = run.add_entry(Entry {
+        started: jiff::Timestamp::now().to_string(),
+        version: job.version.to_owned(),
+        program_sha256: job.program_sha256,
+        command: job.command,
+        plan: job.plan_name,
+        plan_text: job.plan_text,
+        sampling: serde_json::to_value(&plan.sampling).unwrap_or_default(),
+        seed: job.seed,
+        cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
+        facts: BTreeMap::from([(WorkerName::local(), facts.clone())]),
+        metadata: job.metadata,
+    })?;
+    let mut bench = Bench {
+        worker: worker.clone(),
+        facts: Arc::new(facts.clone()),
+        sampling: plan.sampling.clone(),
+        cancel: job.cancel.clone(),
+        run,
+        journal,
+        history,
+    };
+    bench.write(Event::EntryStarted { entry, boot_id: facts.boot_id })?;
+    environment::record(&bench.run, entry, "before", &plan, registry, &worker).await?;
+
+    let blocks = blocks(&plan.cells);
+    let order = plan.sampling.order;
+    let mut taking = Taking { bench, cells, watch: &mut watch };
+    let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
+    taking.clean_up().await;
+    let Taking { mut bench, .. } = taking;
+
+    let interrupted = *job.cancel.borrow();
+    if scheduled.is_ok() {
+        environment::record(&bench.run, entry, "after", &plan, registry, &worker).await?;
+    }
+    let how = match (&scheduled, interrupted) {
+        (Err(_), _) => EntryEnd::Failed,
+        (Ok(()), true) => EntryEnd::Interrupted,
+        (Ok(()), false) => EntryEnd::Finished,
+    };
+    let ended = bench.write(Event::EntryEnded { entry, how });
+    scheduled?;
+    ended?;
+    Ok(if interrupted { RunEnd::Interrupted } else { RunEnd::Finished })
+}
+
+fn measuring(
+    cell: &Cell,
+    plan: &Plan,
+    registry: &Registry,
+    tools: &Tools,
+    facts: &Facts,
+    history: &History,
+) -> Result<Measuring, RunError> {
+    let open = |open: &str| RunError::Open { cell: cell.id.clone(), open: open.to_owned() };
+    let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
+    let definition = CellDefinition {
+        cell: cell.id.clone(),
+        key: cell.key.clone().ok_or_else(|| open("the key"))?,
+        version: cell.version,
+        summary: test.declaration().summary,
+        params: cell.params.clone(),
+        metrics: test.metrics(&cell.params),
+        rule: cell.rule,
+        retakes: plan.sampling.retakes,
+        unsupported: cell.unsupported.clone(),
+        provenance: tools.provenance(&test.requires(&cell.params), facts),
+    };
+    let attempts = history.attempts(&cell.id).iter().cloned();
+    let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();
+    Measuring::new(cell.clone(), definition, test, studied).map_err(|why| open(&why))
+}
+
+fn started(cells: &[Measuring], plan: &Plan, wanted: impl Fn(&Measuring) -> bool) -> Progress {
+    let unsupported = |cell: &Measuring| Some((cell.cell.id.clone(), cell.cell.unsupported.clone()?));
+    let unsupported: Vec<(CellId, String)> = cells.iter().filter_map(unsupported).collect();
+    let open = cells.iter().filter(|cell| wanted(cell)).count();
+    Progress::Started {
+        cells: open,
+        complete: cells.len() - open - unsupported.len(),
+        unsupported,
+        seconds: cells.iter().map(|cell| cell.seconds_left(&plan.sampling)).sum(),
+    }
+}
+
+fn blocks(cells: &[Cell]) -> Vec<Vec<usize>> {
+    let last = cells.iter().map(|cell| cell.block).max().unwrap_or(0);
+    (0..=last).map(|block| (0..cells.len()).filter(|at| cells[*at].block == block).collect()).collect()
+}
+
+/// Takes samples, one turn of a cell at a time.
+struct Taking<'a, W> {
+    bench: Bench,
+    cells: Vec<Measuring>,
+    watch: &'a mut W,
+}
+
+impl<W: FnMut(Progress)> Sampler for Taking<'_, W> {
+    type Error = RunError;
+
+    async fn turn(&mut self, at: usize) -> Result<Turn, RunError> {
+        loop {
+            if *self.bench.cancel.borrow() {
+                return Ok(Turn::Stop);
+            }
+            let (purpose, sample) = match self.cells[at].next(&self.bench.sampling) {
+                Next::Attempt(purpose, sample) => (purpose, sample),
+                Next::Nothing(by) => {
+                    self.end(at, by).await?;
+                    return Ok(Turn::Done);
+                }
+            };
+            self.attempt(at, purpose, sample).await?;
+            if purpose == Purpose::Sample {
+                return self.after_sample(at).await;
+            }
+        }
+    }
+}
+
+impl<W: FnMut(Progress)> Taking<'_, W> {
+    async fn attempt(&mut self, at: usize, purpose: Purpose, sample: u32) -> Result<(), RunError> {
+        let sampling = &self.bench.sampling;
+        let cell = &self.cells[at];
+        (self.watch)(Progress::AttemptStarted {
+            cell: cell.cell.id.clone(),
+            purpose,
+            sample,
+            wanted: wb_study::cell::wanted(cell.definition.rule),
+            cell_seconds: cell.seconds_left(sampling),
+            seconds: self.cells.iter().map(|cell| cell.seconds_left(sampling)).sum(),
+        });
+        let cell = &mut self.cells[at];
+        self.bench.attempt(cell, purpose, sample).await?;
+        let Some(newest) = cell.studied.last() else { return Ok(()) };
+        let primary = cell.definition.metrics.iter().find(|metric| metric.primary);
+        let value = primary.and_then(|metric| Some((metric.clone(), newest.measured.as_ref()?.get(metric)?)));
+        (self.watch)(Progress::AttemptEnded {
+            cell: cell.cell.id.clone(),
+            purpose,
+            sample,
+            outcome: newest.attempt.ended.outcome.clone(),
+            invalid: cell.newest_fault(),
+            value,
+            disturbances: newest.attempt.ended.disturbances.clone(),
+        });
+        Ok(())
+    }
+
+    /// A cell that is done is taken down at once, not when its next turn would come.
+    async fn after_sample(&mut self, at: usize) -> Result<Turn, RunError> {
+        match self.cells[at].next(&self.bench.sampling) {
+            Next::Attempt(..) => Ok(Turn::Again),
+            Next::Nothing(by) => {
+                self.end(at, by).await?;
+                Ok(Turn::Done)
+            }
+        }
+    }
+
+    async fn end(&mut self, at: usize, by: String) -> Result<(), RunError> {
+        let cell = &mut self.cells[at];
+        let id = cell.cell.id.clone();
+        // Failing to take down ends no run: the group was torn down all the same.
+        let _ = self.bench.clean_up(cell).await;
+        if self.bench.history.ended_by(&id) != Some(by.as_str()) {
+            let key = cell.definition.key.clone();
+            self.bench.write(Event::CellEnded { cell: id.clone(), key, by: by.clone() })?;
+        }
+        (self.watch)(Progress::CellEnded { cell: id, by });
+        Ok(())
+    }
+
+    async fn clean_up(&mut self) {
+        for cell in &mut self.cells {
+            let _ = self.bench.clean_up(cell).await;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What is known of a cell: whether more samples are needed, and what the ones there are come to.
+
+use std::collections::BTreeMap;
+
+use wb_model::outcome::Gate;
+use wb_model::{CellOutcome, Metric, Purpose};
+use wb_record::CellDefinition;
+use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
+
+use crate::curves::merge_curves;
+use crate::findings::findings;
+use crate::latency::nested;
+use crate::result::{CellResult, MetricResult, SampleResult};
+use crate::sample::Studied;
+
+/// What the rule says of a cell's samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The samples that count, as positions among the attempts.
+    pub counted: Vec<usize>,
+    /// What to do next.
+    pub decision: Decision,
+}
+
+/// Decides whether a cell needs more samples. For each disturbed sample another one is taken, up to the
+/// definition's `retakes`; the disturbed ones stay, since dropping samples would choose the result.
+pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -> Judgement {
+    let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
+    let value = |at: &usize| studied[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
+    let values: Vec<f64> = valid.iter().filter_map(value).collect();
+    let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
+    let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
+    // Values are finite: the gates that every sample passes see to it.
+    let decision = rule.decide(&values, budget).unwrap_or(Decision::Continue);
+    let counted = match &decision {
+        Decision::Continue => valid,
+        Decision::Done(stop) | Decision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
+    };
+    Judgement { counted, decision }
+}
+
+fn primary(definition: &CellDefinition) -> Option<&Metric> {
+    definition.metrics.iter().find(|metric| metric.primary)
+}
+
+fn with_retakes(rule: Rule, retakes: usize) -> Rule {
+    match rule {
+        Rule::Precision { percent, min_samples, max_samples } => {
+            Rule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
+        }
+        pbench @ Rule::MaxStddev { .. } => pbench,
+    }
+}
+
+/// The fewest samples that a rule wants.
+pub fn wanted(rule: Rule) -> usize {
+    match rule {
+        Rule::Precision { min_samples, .. } => min_samples,
+        Rule::MaxStddev { samples, .. } => samples,
+    }
+}
+
+/// Marks samples as not counting whose value is off by a power of 1000: a tool that printed another unit.
+pub fn reject_other_units(definition: &CellDefinition, studied: &mut [Studied]) {
+    const FAR: f64 = 300.0;
+    let Some(metric) = primary(definition) else { return };
+    let values: Vec<f64> = studied.iter().filter_map(|s| s.valid_sample()?.get(metric)).collect();
+    let Ok(samples) = Samples::new(&values) else { return };
+    let median = samples.median();
+    for measured in studied.iter_mut().filter_map(|studied| studied.measured.as_mut()) {
+        let Some(value) = measured.get(metric) else { continue };
+        let ratio = (value / median).abs();
+        if values.len() >= 3 && !(1.0 / FAR..FAR).contains(&ratio) {
+            let figures = format!("{} is {value}, {ratio:.3} times the median of its samples", metric.name);
+            measured.reject(Gate::Possible, figures);
+        }
+    }
+}
+
+/// All that is known of a cell. `ended` is whether its run is done with it.
+pub fn cell_result(definition: &CellDefinition, mut studied: Vec<Studied>, ended: bool, origin: &Origin) -> CellResult {
+    reject_other_units(definition, &mut studied);
+    let budget = if ended { Budget::Spent } else { Budget::Left };
+    let judgement = judge(definition, &studied, budget);
+    let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
+    let mut metrics: Vec<MetricResult> =
+        definition.metrics.iter().map(|metric| metric_result(metric, &counted)).collect();
+    metrics.sort_by_key(|result| !result.metric.primary);
+    let mut provenance = definition.provenance.clone();
+    provenance.extend(counted.iter().flat_map(|s| s.measured.iter()).flat_map(|m| m.provenance.clone()));
+    CellResult {
+        cell: definition.cell.clone(),
+        key: definition.key.clone(),
+        summary: definition.summary.clone(),
+        params: definition.params.clone(),
+        rule: definition.rule,
+        outcome: outcome(definition, &studied, &judgement),
+        findings: findings(definition, &counted),
+        curves: merge_curves(&counted),
+        latency: nested(&counted),
+        samples: samples(&studied, &judgement, origin),
+        metrics,
+        provenance,
+    }
+}
+
+fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgement) -> CellOutcome {
+    if let (Some(reason), 0) = (&definition.unsupported, judgement.counted.len()) {
+        return CellOutcome::Unsupported { reason: reason.clone() };
+    }
+    let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
+    let wanted = wanted(definition.rule);
+    let failed = || match studied.last() {
+        Some(last) => CellOutcome::Failed { reason: last.reason() },
+        None => CellOutcome::Partial { valid: 0, wanted },
+    };
+    match &judgement.decision {
+        Decision::Done(_) => CellOutcome::Measured,
+        _ if valid == 0 => failed(),
+        _ if valid < wanted => CellOutcome::Partial { valid, wanted },
+        Decision::NotConverged(Stop {
+            spread: Spread::HalfWidthPercent(percent) | Spread::StddevPercent(percent),
+            ..
+        }) => CellOutcome::NotConverged { percent: *percent },
+        _ => CellOutcome::Partial { valid, wanted: wanted.max(valid + 1) },
+    }
+}
+
+fn metric_result(metric: &Metric, counted: &[&Studied]) -> MetricResult {
+    let over = |chosen: &dyn Fn(&Studied) -> bool| {
+        let chosen = counted.iter().filter(|studied| chosen(studied));
+        let values: Vec<f64> = chosen.filter_map(|studied| studied.measured.as_ref()?.get(metric)).collect();
+        Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+    };
+    let disturbed = counted.iter().any(|studied| studied.is_disturbed());
+    MetricResult {
+        metric: metric.clone(),
+        worker: None,
+        summary: over(&|_| true),
+        undisturbed: if disturbed { over(&|studied| !studied.is_disturbed()) } else { None },
+    }
+}
+
+/// When the run's attempts began, for the time axis.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// Seconds from the run's first start, by an attempt's folder relative to the run's.
+    pub started: BTreeMap<String, f64>,
+}
+
+fn samples(studied: &[Studied], judgement: &Judgement, origin: &Origin) -> Vec<SampleResult> {
+    let row = |(at, studied): (usize, &Studied)| {
+        let ended = &studied.attempt.ended;
+        let folder = wb_record::RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+        let folder = folder.to_string_lossy().into_owned();
+        SampleResult {
+            sample: ended.sample,
+            attempt: ended.attempt,
+            purpose: ended.purpose,
+            at: origin.started.get(&folder).copied().unwrap_or_default(),
+            seconds: ended.seconds,
+            outcome: ended.outcome.clone(),
+            validity: studied.measured.as_ref().map(|measured| measured.validity.clone()),
+            disturbances: ended.disturbances.clone(),
+            counted: ended.purpose == Purpose::Sample && judgement.counted.contains(&at),
+            values: studied.measured.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
+            folder,
+        }
+    };
+    studied.iter().enumerate().map(row).collect()
+}

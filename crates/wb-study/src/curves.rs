@@ -1,0 +1,48 @@
+//! Curves of several samples as one: medians, with intervals where there are enough samples.
+
+use wb_stats::{CONFIDENCE, Samples, median_interval};
+
+use crate::result::{Curve, Line, Point};
+use crate::sample::Studied;
+
+/// One curve per title, of the medians over the samples.
+pub fn merge_curves(counted: &[&Studied]) -> Vec<Curve> {
+    let curves =
+        || counted.iter().filter_map(|studied| studied.measured.as_ref()).flat_map(|measured| &measured.curves);
+    let mut merged: Vec<Curve> = Vec::new();
+    for curve in curves() {
+        if merged.iter().any(|known| known.title == curve.title) {
+            continue;
+        }
+        let of_title = || curves().filter(|other| other.title == curve.title);
+        let lines = curve.lines.iter().map(|(name, points)| Line {
+            name: name.clone(),
+            points: points
+                .iter()
+                .map(|(x, y)| {
+                    let same_place = of_title()
+                        .flat_map(|other| other.lines.iter().filter(|(other, _)| other == name))
+                        .flat_map(|(_, points)| points.iter().filter(|(other, _)| other == x).map(|(_, y)| *y));
+                    point(*x, *y, &same_place.collect::<Vec<f64>>())
+                })
+                .collect(),
+        });
+        merged.push(Curve {
+            title: curve.title.clone(),
+            x: curve.x.clone(),
+            y: curve.y.clone(),
+            lines: lines.collect(),
+        });
+    }
+    merged
+}
+
+fn point(x: f64, only: f64, values: &[f64]) -> Point {
+    match Samples::new(values) {
+        Ok(samples) => {
+            let interval = median_interval(&samples, CONFIDENCE);
+            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)) }
+        }
+        Err(_) => Point { x, y: only, interval: None },
+    }
+}

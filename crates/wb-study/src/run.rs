@@ -1,0 +1,153 @@
+//! A whole run, studied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::CellId;
+use wb_record::{CellDefinition, Event, History, Line, RunFile, RunFolder, files};
+use wb_sys::environment::Environment;
+use wb_tests::Registry;
+
+use crate::StudyError;
+use crate::cell::{Origin, cell_result};
+use crate::machine;
+use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
+use crate::sample::Studied;
+use crate::solve::solve;
+
+/// The contents of a `result.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SerialResult {
+    /// The cells of one serial.
+    pub cells: Vec<CellResult>,
+}
+
+/// Studies a run from its artefacts.
+pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
+    let head = run.run_file()?;
+    let lines = run.lines()?;
+    let history = History::of(run, &lines);
+    let clock = Clock::of(&lines);
+    let origin = origin(&lines, &clock);
+    let mut cells = Vec::new();
+    for definition in definitions(run, &head)? {
+        let test = registry
+            .test(definition.cell.test.as_str())
+            .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
+        let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
+        let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &definition.params, attempt.clone())).collect();
+        let ended = history.ended_by(&definition.cell).is_some();
+        cells.push(cell_result(&definition, studied, ended, &origin));
+    }
+    Ok(Study {
+        run: info(run, &head, &history, &clock),
+        answers: solve(&cells, registry),
+        changes: changes(run, head.entries.len())?,
+        cells,
+    })
+}
+
+/// Writes each serial's `result.json`.
+pub fn write_results(run: &RunFolder, study: &Study) -> Result<(), StudyError> {
+    let mut serials: BTreeMap<std::path::PathBuf, SerialResult> = BTreeMap::new();
+    for cell in &study.cells {
+        let result = serials.entry(run.serial(&cell.cell)).or_insert_with(|| SerialResult { cells: Vec::new() });
+        result.cells.push(cell.clone());
+    }
+    for (folder, result) in serials {
+        files::write_json(&folder.join("result.json"), &result)?;
+    }
+    Ok(())
+}
+
+/// Reads what an earlier study wrote; solving needs no more.
+pub fn read_results(run: &RunFolder) -> Result<Vec<CellResult>, StudyError> {
+    let head = run.run_file()?;
+    let mut read = BTreeSet::new();
+    let mut cells = Vec::new();
+    for cell in head.entries.iter().flat_map(|entry| &entry.cells) {
+        let path = run.serial(cell).join("result.json");
+        if read.insert(path.clone()) {
+            cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
+        }
+    }
+    Ok(cells)
+}
+
+/// The definitions of all cells that any entry wanted, in that order, each once.
+fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, StudyError> {
+    let mut seen: BTreeSet<&CellId> = BTreeSet::new();
+    let mut all = Vec::new();
+    for cell in head.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
+        all.extend(run.definitions(cell)?.of(cell).cloned());
+    }
+    Ok(all)
+}
+
+/// The wall-clock times of a journal, in seconds from its first line.
+struct Clock {
+    first: Option<jiff::Timestamp>,
+    lasted: f64,
+}
+
+impl Clock {
+    fn of(lines: &[Line]) -> Self {
+        let time = |line: &Line| line.time.parse::<jiff::Timestamp>().ok();
+        let first = lines.first().and_then(time);
+        // An entry lasts from its start to the last line before the next one starts.
+        let starts = lines.iter().enumerate().filter(|(_, line)| matches!(line.event, Event::EntryStarted { .. }));
+        let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+        let ends = starts.iter().skip(1).copied().chain([lines.len()]);
+        let lasted = starts.iter().zip(ends).filter_map(|(start, end)| {
+            Some(time(lines.get(end - 1)?)?.duration_since(time(&lines[*start])?).as_secs_f64())
+        });
+        Self { first, lasted: lasted.sum() }
+    }
+
+    fn at(&self, line: &Line) -> f64 {
+        let at = || Some(line.time.parse::<jiff::Timestamp>().ok()?.duration_since(self.first?).as_secs_f64());
+        at().unwrap_or_default()
+    }
+}
+
+fn origin(lines: &[Line], clock: &Clock) -> Origin {
+    let started = lines.iter().filter_map(|line| match &line.event {
+        Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+            let folder = RunFolder::attempt(cell, *purpose, *sample, *attempt);
+            Some((folder.to_string_lossy().into_owned(), clock.at(line)))
+        }
+        _ => None,
+    });
+    Origin { started: started.collect() }
+}
+
+fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock) -> RunInfo {
+    let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
+    let last = head.entries.last();
+    RunInfo {
+        name: run.name(),
+        plan: last.map(|entry| entry.plan.clone()).unwrap_or_default(),
+        started: head.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
+        seconds: clock.lasted,
+        workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
+        version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
+        machine: last.and_then(|entry| entry.facts.values().next()).map(machine::describe).unwrap_or_default(),
+        metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
+    }
+}
+
+/// What the world's environment was before each entry and after it, where they differ.
+fn changes(run: &RunFolder, entries: usize) -> Result<Vec<EnvironmentChange>, StudyError> {
+    let mut all = Vec::new();
+    for entry in 0..entries {
+        let read = |moment: &str| files::read_json::<Environment>(&run.environment(&format!("world-{entry}-{moment}")));
+        let (Some(before), Some(after)) = (read("before")?, read("after")?) else { continue };
+        all.extend(Environment::difference(&before, &after).into_iter().map(|change| EnvironmentChange {
+            path: change.path,
+            before: change.before,
+            after: change.after,
+        }));
+    }
+    Ok(all)
+}

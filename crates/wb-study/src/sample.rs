@@ -1,0 +1,56 @@
+//! One attempt with what was read out of it.
+
+use wb_model::outcome::Gate;
+use wb_model::{Params, Purpose, Validity};
+use wb_record::Attempt;
+use wb_tests::evaluate::evaluate;
+use wb_tests::{Artefacts, Measured, Test};
+
+/// An attempt that ended, with what was read out of it where it completed.
+#[derive(Debug, Clone)]
+pub struct Studied {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// Its values; none where it did not complete.
+    pub measured: Option<Measured>,
+}
+
+impl Studied {
+    /// Reads an attempt's values. What is no longer as it was written is not read.
+    pub fn of(test: &dyn Test, params: &Params, attempt: Attempt) -> Self {
+        let completed = attempt.ended.outcome.is_completed();
+        let measured = match (completed, attempt.intact) {
+            (false, _) => None,
+            (true, true) => Some(evaluate(test, params, &Artefacts::new(&attempt.folder))),
+            (true, false) => {
+                let mut measured = Measured::default();
+                measured.reject(Gate::Output, "its artefacts are not as they were written");
+                Some(measured)
+            }
+        };
+        Self { attempt, measured }
+    }
+
+    /// Its values, if they count.
+    pub fn valid(&self) -> Option<&Measured> {
+        self.measured.as_ref().filter(|measured| measured.validity == Validity::Valid)
+    }
+
+    /// Its values, if it is a sample and they count.
+    pub fn valid_sample(&self) -> Option<&Measured> {
+        self.valid().filter(|_| self.attempt.ended.purpose == Purpose::Sample)
+    }
+
+    /// Whether something from outside disturbed it.
+    pub fn is_disturbed(&self) -> bool {
+        !self.attempt.ended.disturbances.is_empty()
+    }
+
+    /// Why it gave no value that counts.
+    pub fn reason(&self) -> String {
+        match &self.measured {
+            Some(measured) => measured.validity.to_string(),
+            None => self.attempt.ended.outcome.to_string(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a sample left, being read.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use crate::Rejected;
+
+/// The folder of one attempt.
+#[derive(Debug, Clone)]
+pub struct Artefacts {
+    folder: PathBuf,
+}
+
+impl Artefacts {
+    /// The artefacts in this folder.
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// A file's bytes.
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejected> {
+        std::fs::read(self.folder.join(name)).map_err(|error| Rejected::output(format!("no {name}: {error}")))
+    }
+
+    /// A file's text; bytes that are none are shown as such.
+    pub fn text(&self, name: &str) -> Result<String, Rejected> {
+        Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
+    }
+
+    /// A file's JSON.
+    pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejected> {
+        serde_json::from_slice(&self.bytes(name)?)
+            .map_err(|error| Rejected::output(format!("{name} is not what was expected: {error}")))
+    }
+
+    /// The names of files that start with `prefix`, sorted.
+    pub fn starting_with(&self, prefix: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names
+    }
+}

@@ -1,0 +1,240 @@
+//! Where a test does its work: a site on a worker, and one attempt at a sample there.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::watch;
+use wb_agent::{Command, Ending, Finished, Group, Process, Worker, WorkerError};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose};
+use wb_sys::process::{ResourceUse, Verified};
+
+use crate::Failure;
+
+/// A place on a worker where processes are started: all of them end with it.
+#[derive(Debug)]
+pub struct Site {
+    /// What the processes belong to; its folder is private and goes with it.
+    pub group: Group,
+    /// What the worker is.
+    pub facts: Arc<Facts>,
+    /// Where and how measured processes run.
+    pub placement: Placement,
+    /// What may be done here takes no longer than this.
+    pub limit: Nanos,
+    /// Becomes true when the user wants to end.
+    pub cancel: watch::Receiver<bool>,
+}
+
+impl Site {
+    /// The worker.
+    pub fn worker(&self) -> &Worker {
+        self.group.worker()
+    }
+
+    /// The path of a file in the site's private folder.
+    pub fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.group.folder())
+    }
+
+    /// A command placed as the cell asks.
+    pub fn command<A: Into<String>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
+        Command::new(argv).placement(self.placement.clone())
+    }
+
+    /// Starts a process that runs meanwhile.
+    pub async fn start(&self, command: Command) -> Result<Process, Failure> {
+        self.group.spawn(command).await.map_err(lost)
+    }
+
+    /// Runs a process to its end, whatever that is.
+    pub async fn finish(&self, command: Command) -> Result<Finished, Failure> {
+        let process = self.start(command).await?;
+        let finished = self.until_cancelled(process.wait(Some(self.limit))).await?;
+        finished.map_err(lost)
+    }
+
+    /// Runs a process that has to succeed; what it wrote to standard output.
+    pub async fn succeed(&self, command: Command) -> Result<Vec<u8>, Failure> {
+        let program = program(&command);
+        let finished = self.finish(command).await?;
+        check(&program, &finished)?;
+        Ok(finished.stdout)
+    }
+
+    /// Waits for something, but no longer than the user wants.
+    pub async fn until_cancelled<T>(&self, something: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut cancel = self.cancel.clone();
+        let cancelled = async move {
+            if cancel.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancelled => Err(Failure::Cancelled),
+            value = something => Ok(value),
+        }
+    }
+
+    /// Tries something every few milliseconds until it succeeds, or the time is over.
+    pub async fn wait_until<F: Future<Output = Option<T>>, T>(
+        &self,
+        what: &str,
+        limit: Nanos,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Failure> {
+        let tries = async {
+            loop {
+                if let Some(done) = attempt().await {
+                    return done;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let timed = tokio::time::timeout(limit.into(), tries);
+        self.until_cancelled(timed).await?.map_err(|_| Failure::crashed(format!("{what} was not ready after {limit}")))
+    }
+
+    /// Reads a file of the worker.
+    pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.worker().get(path, Bytes(1 << 30)).await.map_err(lost)
+    }
+
+    /// Writes a file on the worker.
+    pub async fn put(&self, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+        self.worker().put(path, bytes, 0o600).await.map_err(lost)
+    }
+}
+
+/// One attempt at a sample.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Where.
+    pub site: Site,
+    /// What for.
+    pub purpose: Purpose,
+    /// Which sample of that purpose.
+    pub sample: u32,
+    /// How long the measured part takes at least.
+    pub min_time: Nanos,
+    /// The work that earlier samples of this cell did, in the test's own count: do the same. None the first time.
+    pub work: Option<u64>,
+    record: Record,
+}
+
+/// What an attempt leaves.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Files by name.
+    pub artefacts: Vec<(String, Vec<u8>)>,
+    /// The work that was done.
+    pub work: Option<u64>,
+    /// How long measured processes ran, in seconds.
+    pub workload_seconds: f64,
+    /// What was noticed.
+    pub findings: Vec<String>,
+}
+
+/// What is kept of every measured process.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Ran<'a> {
+    argv: &'a [String],
+    env: &'a [(String, String)],
+    ending: Ending,
+    elapsed_seconds: f64,
+    usage: ResourceUse,
+    placement: &'a Placement,
+    verified: &'a Verified,
+}
+
+impl Attempt {
+    /// A new attempt, which has left nothing yet.
+    pub fn new(site: Site, purpose: Purpose, sample: u32, min_time: Nanos, work: Option<u64>) -> Self {
+        Self { site, purpose, sample, min_time, work, record: Record::default() }
+    }
+
+    /// Keeps a file.
+    pub fn keep(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
+        self.record.artefacts.push((name.to_owned(), bytes.into()));
+    }
+
+    /// Says how much work was done.
+    pub fn worked(&mut self, work: u64) {
+        self.record.work = Some(work);
+    }
+
+    /// Says what was noticed.
+    pub fn noticed(&mut self, finding: impl Into<String>) {
+        self.record.findings.push(finding.into());
+    }
+
+    /// Runs a measured process that has to succeed. What it wrote, how it ran and what it used is kept as
+    /// `NAME.stdout`, `NAME.stderr` and `NAME.process.json`, whether it succeeds or not.
+    pub async fn run(&mut self, name: &str, command: Command) -> Result<Vec<u8>, Failure> {
+        let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
+        let program = program(&command);
+        let finished = self.site.finish(command).await?;
+        let elapsed_seconds = finished.elapsed().seconds();
+        self.record.workload_seconds += elapsed_seconds;
+        let ran = Ran {
+            argv: &argv,
+            env: &env,
+            ending: finished.ending,
+            elapsed_seconds,
+            usage: finished.usage,
+            placement: &placement,
+            verified: &finished.verified,
+        };
+        let ran = serde_json::to_vec_pretty(&ran).map_err(|error| Failure::crashed(error.to_string()))?;
+        self.keep(&format!("{name}.process.json"), ran);
+        self.keep(&format!("{name}.stdout"), finished.stdout.clone());
+        if !finished.stderr.is_empty() {
+            self.keep(&format!("{name}.stderr"), finished.stderr.clone());
+        }
+        for difference in finished.verified.differences(&placement) {
+            self.noticed(format!("{program}: {difference}"));
+        }
+        check(&program, &finished)?;
+        Ok(finished.stdout)
+    }
+
+    /// Takes apart into the site and what was left.
+    pub fn into_parts(self) -> (Site, Record) {
+        (self.site, self.record)
+    }
+}
+
+fn program(command: &Command) -> String {
+    let first = command.argv.first().map_or("", String::as_str);
+    let name = first.rsplit('/').next().unwrap_or(first).to_owned();
+    match command.argv.get(1..3) {
+        Some([exec, kernel]) if exec == "exec" => kernel.clone(),
+        _ => name,
+    }
+}
+
+/// A process that did not succeed, with the last that it said.
+fn check(program: &str, finished: &Finished) -> Result<(), Failure> {
+    match finished.ending {
+        ending if ending.is_success() => Ok(()),
+        Ending::TimedOut { after } => Err(Failure::Timeout { after }),
+        ending => {
+            let said = [&finished.stderr, &finished.stdout].into_iter().find_map(|stream| {
+                let text = String::from_utf8_lossy(stream);
+                let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+                Some(line.trim().chars().take(300).collect::<String>())
+            });
+            let said = said.map(|line| format!(": {line}")).unwrap_or_default();
+            Err(Failure::crashed(format!("{program}: {ending}{said}")))
+        }
+    }
+}
+
+/// What a worker's error means for an attempt.
+pub fn lost(error: WorkerError) -> Failure {
+    match error {
+        WorkerError::Lost { worker, why } => Failure::Lost { worker, why },
+        other => Failure::refused(other.to_string()),
+    }
+}

@@ -1,0 +1,37 @@
+//! The gates that every sample passes, whatever its test.
+
+use wb_model::outcome::Gate;
+use wb_model::{Class, Params, Validity};
+
+use crate::{Artefacts, Measured, Test};
+
+/// Reads a sample's values and puts them to the questions that hold for every test: is every declared
+/// value there, is it a number, is it possible at all?
+pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Measured {
+    let mut measured = match test.study(params, artefacts) {
+        Ok(measured) => measured,
+        Err(rejected) => {
+            let validity = Validity::Invalid { gate: rejected.gate, figures: rejected.figures };
+            return Measured { validity, ..Measured::default() };
+        }
+    };
+    for metric in test.metrics(params) {
+        let name = &metric.name;
+        match measured.get(&metric) {
+            None if metric.primary => measured.reject(Gate::Output, format!("no value for {name}")),
+            None => {}
+            Some(value) if !value.is_finite() => {
+                measured.values.remove(&format!("{}/{name}", metric.class));
+                measured.reject(Gate::Output, format!("{name} is {value}"));
+            }
+            Some(value) if value < 0.0 && metric.class != Class::Check => {
+                measured.reject(Gate::Possible, format!("{name} is {value} {}", metric.unit));
+            }
+            Some(0.0) if metric.primary && metric.class != Class::Check => {
+                measured.reject(Gate::Work, format!("{name} is 0 {}", metric.unit));
+            }
+            Some(_) => {}
+        }
+    }
+    measured
+}

@@ -1,0 +1,132 @@
+//! himeno: pressure solver, bound by memory bandwidth.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_kernels::Isa;
+use wb_kernels::himeno::{Config, Grid, Report};
+use wb_model::outcome::Gate;
+use wb_model::{Axis, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Value};
+
+use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
+
+/// Himeno: Jacobi iterations of a 19-point stencil (R. Himeno, RIKEN, 1996). Bound by memory bandwidth.
+pub struct Himeno;
+
+/// How a himeno cell is measured
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Params {
+    /// Grid size; memory from 3.7 MB (XS) to 30 GB (XL)
+    grid: Axis<Grid>,
+    /// Threads, each pinned to a core of its own while there are enough
+    #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
+    threads: Option<u32>,
+    /// Instruction set of the measured loops
+    #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
+    isa: Option<Isa>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { grid: Axis(Grid::M), threads: None, isa: None }
+    }
+}
+
+/// Fourteen arrays of 32-bit numbers.
+fn bytes(grid: Grid) -> u64 {
+    14 * 4 * grid.extent().iter().map(|extent| *extent as u64).product::<u64>()
+}
+
+#[async_trait]
+impl Measure for Himeno {
+    type Params = Params;
+    type Prepared = ();
+
+    fn about(&self) -> About {
+        About {
+            name: "himeno",
+            summary: "pressure solver; memory bandwidth of one process",
+            version: 1,
+            scope: Scope::Sample,
+        }
+    }
+
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        let cores = facts.one_cpu_per_core().len().max(1) as i64;
+        let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
+        BTreeMap::from([
+            ("threads".to_owned(), threads.into_iter().map(Value::Integer).collect()),
+            ("isa".to_owned(), vec![native::widest(facts)]),
+        ])
+    }
+
+    fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
+        native::lacks(params.isa, facts).or_else(|| native::too_large(bytes(*params.grid), facts))
+    }
+
+    fn estimate(&self, _: &Params, min_time: Nanos) -> Nanos {
+        // Calibration and first touch.
+        Nanos(min_time.0 + min_time.0 / 8 + 50_000_000)
+    }
+
+    fn metrics(&self, _: &Params) -> Vec<Metric> {
+        vec![
+            Metric::throughput("throughput", "mflops").primary(),
+            Metric::check("gosa", ""),
+            native::residency_metric(),
+        ]
+    }
+
+    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
+        let config = Config {
+            grid: *params.grid,
+            cpus: native::cpus(params.threads.unwrap_or(1), &attempt.site.placement, &attempt.site.facts),
+            isa: params.isa.unwrap_or(Isa::Scalar),
+            huge_pages: native::huge_pages(&attempt.site.placement),
+            work: native::work(attempt),
+        };
+        attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
+        let report: Report = native::exec(attempt, "himeno", &config).await?;
+        attempt.worked(report.iterations);
+        Ok(())
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        let config: Config = artefacts.json("config.json")?;
+        let report: Report = native::report(artefacts)?;
+        let mut measured = Measured::default().with(Class::Throughput, "throughput", report.mflops).with(
+            Class::Check,
+            "gosa",
+            report.gosa,
+        );
+        native::residency(&mut measured, report.memory, config.huge_pages);
+        native::effort(&mut measured, report.probe, report.iterations, report.seconds);
+        let isa = params.isa.map_or("none", |isa| isa.name());
+        measured.require(Some(report.isa) == params.isa, Gate::Work, || {
+            format!("{isa} was asked for and {} used", report.isa)
+        });
+        let judged = report.checkpoints.iter().map(|c| (c.iterations, c.gosa, &c.verdict));
+        for (iterations, gosa, verdict) in judged.chain([(report.iterations, report.gosa, &report.verdict)]) {
+            if let Some(verdict) = verdict {
+                measured.require(verdict.passed, Gate::Answer, || {
+                    format!("gosa is {gosa:e} after {iterations} iterations, {:e} is right", verdict.expected)
+                });
+            }
+        }
+        measured.require(report.rises == 0, Gate::Answer, || format!("gosa rose in {} sweeps", report.rises));
+        measured.explain("isa", report.isa);
+        measured.explain("iterations", report.iterations);
+        Ok(measured)
+    }
+
+    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+        native::scaling(cells, "throughput/throughput")
+    }
+}

@@ -1,0 +1,129 @@
+//! What a test reads out of one sample, and what it concludes from several cells.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::outcome::Gate;
+use wb_model::{Class, Metric, Unit, Validity};
+
+/// The values of one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// By `CLASS/METRIC`.
+    pub values: BTreeMap<String, f64>,
+    /// Whether they count.
+    pub validity: Validity,
+    /// Curves, each with its own axes.
+    pub curves: Vec<SampleCurve>,
+    /// Latencies per second, by kind of operation.
+    pub latencies: Vec<Latencies>,
+    /// What was noticed, each in a sentence.
+    pub findings: Vec<String>,
+    /// What may explain the values: instruction set, versions, means.
+    pub provenance: BTreeMap<String, String>,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self {
+            values: BTreeMap::new(),
+            validity: Validity::Valid,
+            curves: Vec::new(),
+            latencies: Vec::new(),
+            findings: Vec::new(),
+            provenance: BTreeMap::new(),
+        }
+    }
+}
+
+impl Measured {
+    /// With a value.
+    pub fn with(mut self, class: Class, metric: &str, value: f64) -> Self {
+        self.set(class, metric, value);
+        self
+    }
+
+    /// Sets a value.
+    pub fn set(&mut self, class: Class, metric: &str, value: f64) {
+        self.values.insert(format!("{class}/{metric}"), value);
+    }
+
+    /// The value of a metric.
+    pub fn get(&self, metric: &Metric) -> Option<f64> {
+        self.values.get(&format!("{}/{}", metric.class, metric.name)).copied()
+    }
+
+    /// Marks the values as not counting, unless an earlier gate did so already.
+    pub fn reject(&mut self, gate: Gate, figures: impl Into<String>) {
+        if self.validity == Validity::Valid {
+            self.validity = Validity::Invalid { gate, figures: figures.into() };
+        }
+    }
+
+    /// Marks the values as not counting where `holds` is false.
+    pub fn require(&mut self, holds: bool, gate: Gate, figures: impl FnOnce() -> String) {
+        if !holds {
+            self.reject(gate, figures());
+        }
+    }
+
+    /// Notes something that may explain the values.
+    pub fn explain(&mut self, what: &str, value: impl ToString) {
+        self.provenance.insert(what.to_owned(), value.to_string());
+    }
+}
+
+/// Why no value could be read out of a sample.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{gate}: {figures}")]
+pub struct Rejected {
+    /// The question it did not stand up to.
+    pub gate: Gate,
+    /// The figures that say so.
+    pub figures: String,
+}
+
+impl Rejected {
+    /// Output that cannot be read.
+    pub fn output(figures: impl Into<String>) -> Self {
+        Self { gate: Gate::Output, figures: figures.into() }
+    }
+}
+
+/// A curve that one sample measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleCurve {
+    /// What it shows.
+    pub title: String,
+    /// What runs along it, and its unit.
+    pub x: (String, Unit),
+    /// What was measured, and its unit.
+    pub y: (String, Unit),
+    /// Lines by name, each with points of x ascending.
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// How long operations of one kind took, second by second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latencies {
+    /// Of which operations.
+    pub title: String,
+    /// One histogram per second: (latency in nanoseconds, operations), latencies ascending.
+    pub seconds: Vec<Vec<(u64, u64)>>,
+}
+
+/// What follows from several cells together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// The test that gives it.
+    pub test: String,
+    /// What it is.
+    pub name: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// How it follows, in a sentence, with the figures it follows from.
+    pub because: String,
+}

@@ -1,0 +1,116 @@
+//! All tests there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wb_model::{Declaration, Facts, Nanos, Params, Value};
+use wb_plan::Catalogue;
+use wb_stats::Rule;
+
+use crate::Test;
+use crate::himeno::Himeno;
+
+/// The tests that can be run, by name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tests: BTreeMap<String, Registered>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    test: Arc<dyn Test>,
+    declaration: Arc<Declaration>,
+}
+
+impl Registry {
+    /// The tests that come with the program.
+    pub fn built_in() -> Self {
+        let mut registry = Self::default();
+        registry.add(Himeno);
+        registry
+    }
+
+    /// Adds a test; one of the same name gives way to it.
+    pub fn add(&mut self, test: impl Test + 'static) {
+        let declaration = Arc::new(test.declaration());
+        let name = declaration.name.as_str().to_owned();
+        self.tests.insert(name, Registered { test: Arc::new(test), declaration });
+    }
+
+    /// The test of this name.
+    pub fn test(&self, name: &str) -> Option<&Arc<dyn Test>> {
+        self.tests.get(name).map(|registered| &registered.test)
+    }
+
+    /// The declarations, by name.
+    pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.tests.values().map(|registered| registered.declaration.as_ref())
+    }
+}
+
+impl Catalogue for Registry {
+    fn declaration(&self, test: &str) -> Option<&Declaration> {
+        self.tests.get(test).map(|registered| registered.declaration.as_ref())
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.tests.keys().map(String::as_str).collect()
+    }
+
+    fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
+    }
+
+    fn unsupported(&self, test: &str, params: &Params, facts: &Facts) -> Option<String> {
+        self.test(test).and_then(|test| test.unsupported(params, facts))
+    }
+
+    fn rule(&self, test: &str, params: &Params) -> Option<Rule> {
+        self.test(test).and_then(|test| test.rule(params))
+    }
+
+    fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos {
+        self.test(test).map_or(min_time, |test| test.estimate(params, min_time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_test_says_all_that_a_reader_needs() {
+        for declaration in Registry::built_in().declarations() {
+            let test = &declaration.name;
+            assert!(!declaration.summary.is_empty(), "{test}");
+            let mut names = BTreeSet::new();
+            for param in &declaration.params {
+                assert!(!param.help.is_empty(), "{test}: {} has no help", param.name);
+                for name in std::iter::once(&param.name).chain(&param.aliases) {
+                    assert!(names.insert(name), "{test}: `{name}` means two things");
+                    let reserved = ["name", "id", "tools"].contains(&name.as_str());
+                    assert!(!reserved, "{test}: `{name}` has another meaning in plans");
+                }
+                let decided = param.default.is_some() || param.resolved.is_some();
+                assert!(
+                    decided,
+                    "{test}: `{}` has neither a default nor a word on how the machine decides",
+                    param.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_test_has_one_primary_metric() {
+        let registry = Registry::built_in();
+        for declaration in registry.declarations() {
+            let defaults: Params =
+                declaration.params.iter().filter_map(|p| Some((p.name.clone(), p.default.clone()?))).collect();
+            let metrics = registry.test(declaration.name.as_str()).unwrap().metrics(&defaults);
+            assert_eq!(metrics.iter().filter(|metric| metric.primary).count(), 1, "{}", declaration.name);
+        }
+    }
+}

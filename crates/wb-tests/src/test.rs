@@ -1,0 +1,259 @@
+//! What a test is: typed for those who write one in Rust, by name and values for those who run it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wb_model::{
+    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, TestName, Value,
+};
+use wb_stats::Rule;
+
+use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site};
+
+/// What a test written in Rust says of itself beside its parameters.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures, in a line.
+    pub summary: &'static str,
+    /// Raised when it starts to measure differently.
+    pub version: u32,
+    /// How long what it prepares stays alive.
+    pub scope: Scope,
+}
+
+/// A test written in Rust.
+#[async_trait]
+pub trait Measure: Send + Sync + 'static {
+    /// Its parameters; their JSON Schema is their declaration, their `Default` the defaults.
+    type Params: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
+
+    /// What it prepares and keeps.
+    type Prepared: Send + 'static;
+
+    /// What it says of itself.
+    fn about(&self) -> About;
+
+    /// Programs it needs on its worker.
+    fn requires(&self, _params: &Self::Params) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    /// Values, by parameter, that follow from the machine where none was given; several make an axis.
+    fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        BTreeMap::new()
+    }
+
+    /// Why a cell cannot be measured on such a machine.
+    fn unsupported(&self, _params: &Self::Params, _placement: &Placement, _facts: &Facts) -> Option<String> {
+        None
+    }
+
+    /// The sampling rule that its own parameters ask for.
+    fn rule(&self, _params: &Self::Params) -> Option<Rule> {
+        None
+    }
+
+    /// How long one sample takes, about.
+    fn estimate(&self, _params: &Self::Params, min_time: Nanos) -> Nanos {
+        min_time
+    }
+
+    /// What it measures; exactly one metric is primary.
+    fn metrics(&self, params: &Self::Params) -> Vec<Metric>;
+
+    /// Makes ready what samples need.
+    async fn prepare(&self, params: &Self::Params, site: &Site) -> Result<Self::Prepared, Failure>;
+
+    /// Takes one sample and keeps what it leaves as artefacts.
+    async fn sample(
+        &self,
+        params: &Self::Params,
+        prepared: &mut Self::Prepared,
+        attempt: &mut Attempt,
+    ) -> Result<(), Failure>;
+
+    /// Takes down what was prepared, and checks on the way what only then can be checked.
+    async fn cleanup(&self, _params: &Self::Params, _prepared: Self::Prepared, _site: &Site) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Reads the values out of a sample's artefacts.
+    fn study(&self, params: &Self::Params, artefacts: &Artefacts) -> Result<Measured, Rejected>;
+
+    /// Concludes from the studied cells of one plan entry.
+    fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
+        Vec::new()
+    }
+}
+
+/// A studied cell, as far as conclusions need it.
+#[derive(Debug, Clone)]
+pub struct Solved<'a> {
+    /// Its case.
+    pub case: &'a Case,
+    /// Its effective parameters.
+    pub params: &'a Params,
+    /// The medians of its metrics, by `CLASS/METRIC`.
+    pub medians: BTreeMap<String, f64>,
+    /// Its curves, medians over samples.
+    pub curves: Vec<SolvedCurve>,
+}
+
+/// A curve of a studied cell: lines by name, each with points of x ascending.
+pub type SolvedCurve = (String, Vec<(String, Vec<(f64, f64)>)>);
+
+/// What a test prepared, whatever it is.
+pub type AnyPrepared = Box<dyn Any + Send>;
+
+/// Any test. Parameters are the effective ones of a cell: in canonical form, and with those of the placement.
+#[async_trait]
+pub trait Test: Send + Sync {
+    /// What it says of itself.
+    fn declaration(&self) -> Declaration;
+    /// Programs it needs on its worker.
+    fn requires(&self, params: &Params) -> Vec<Requirement>;
+    /// See [`Measure::resolve`].
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>>;
+    /// See [`Measure::unsupported`].
+    fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String>;
+    /// See [`Measure::rule`].
+    fn rule(&self, params: &Params) -> Option<Rule>;
+    /// See [`Measure::estimate`].
+    fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
+    /// See [`Measure::metrics`].
+    fn metrics(&self, params: &Params) -> Vec<Metric>;
+    /// See [`Measure::prepare`].
+    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure>;
+    /// See [`Measure::sample`].
+    async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure>;
+    /// See [`Measure::cleanup`].
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure>;
+    /// See [`Measure::study`].
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected>;
+    /// See [`Measure::solve`].
+    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer>;
+}
+
+/// The parameters that every test has: where and how its processes run.
+pub fn placement_params() -> Vec<Param> {
+    let help = |name: &str| match name {
+        "cpus" => "CPUs that the measured processes may run on; empty: all",
+        "memory-nodes" => "NUMA nodes that their memory must come from; empty: any",
+        "huge-pages" => "transparent huge pages of the measured processes",
+        _ => "address-space randomisation of the measured processes",
+    };
+    let defaults = serde_json::json!({ "cpus": [], "memory-nodes": [], "huge-pages": "inherit", "aslr": "inherit" });
+    let mut params = Param::declared_by::<Placement>();
+    for param in &mut params {
+        param.help = help(&param.name).to_owned();
+        param.default = serde_json::from_value(defaults[&param.name].clone()).ok();
+    }
+    params
+}
+
+/// The placement that effective parameters ask for.
+pub fn placement_of(params: &Params) -> Result<Placement, String> {
+    let names: Vec<String> = placement_params().into_iter().map(|param| param.name).collect();
+    let chosen: Params =
+        params.iter().filter(|(name, _)| names.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+    typed(&chosen)
+}
+
+/// A test's own parameters, without those of the placement, as its type.
+fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
+    let shared: Vec<String> = placement_params().into_iter().map(|param| param.name).collect();
+    let chosen: Params =
+        params.iter().filter(|(name, _)| !shared.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+    typed(&chosen)
+}
+
+fn typed<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
+    let json = serde_json::to_value(params).map_err(|error| error.to_string())?;
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+#[async_trait]
+impl<T: Measure> Test for T {
+    fn declaration(&self) -> Declaration {
+        let About { name, summary, version, scope } = self.about();
+        let mut params = Param::declared_by::<T::Params>();
+        params.extend(placement_params());
+        Declaration {
+            // The names of built-in tests are checked by a test of the registry.
+            name: TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a name")),
+            summary: summary.to_owned(),
+            version,
+            params,
+            scope,
+            requires: Measure::requires(self, &T::Params::default()),
+        }
+    }
+
+    fn requires(&self, params: &Params) -> Vec<Requirement> {
+        own(params).map(|params| Measure::requires(self, &params)).unwrap_or_default()
+    }
+
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        Measure::resolve(self, given, facts)
+    }
+
+    fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
+        let reason = || {
+            let (own, placement) = (own(params)?, placement_of(params)?);
+            if let Some(cpu) = placement.cpus.iter().find(|cpu| facts.cpus.iter().all(|known| known.id != **cpu)) {
+                return Ok(Some(format!("there is no CPU {cpu} here")));
+            }
+            if let Some(node) =
+                placement.memory_nodes.iter().find(|node| facts.nodes.iter().all(|known| known.id != **node))
+            {
+                return Ok(Some(format!("there is no NUMA node {node} here")));
+            }
+            Ok(Measure::unsupported(self, &own, &placement, facts))
+        };
+        reason().unwrap_or_else(Some)
+    }
+
+    fn rule(&self, params: &Params) -> Option<Rule> {
+        own(params).ok().and_then(|params| Measure::rule(self, &params))
+    }
+
+    fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
+        own(params).map_or(min_time, |params| Measure::estimate(self, &params, min_time))
+    }
+
+    fn metrics(&self, params: &Params) -> Vec<Metric> {
+        own(params).map(|params| Measure::metrics(self, &params)).unwrap_or_default()
+    }
+
+    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure> {
+        let params = own(params).map_err(Failure::refused)?;
+        Ok(Box::new(Measure::prepare(self, &params, site).await?))
+    }
+
+    async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
+        let params = own(params).map_err(Failure::refused)?;
+        let prepared = prepared.downcast_mut().ok_or_else(|| Failure::refused("prepared by another test"))?;
+        Measure::sample(self, &params, prepared, attempt).await
+    }
+
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure> {
+        let params = own(params).map_err(Failure::refused)?;
+        let prepared = prepared.downcast().map_err(|_| Failure::refused("prepared by another test"))?;
+        Measure::cleanup(self, &params, *prepared, site).await
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        let params = own(params).map_err(Rejected::output)?;
+        Measure::study(self, &params, artefacts)
+    }
+
+    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+        Measure::solve(self, cells)
+    }
+}
