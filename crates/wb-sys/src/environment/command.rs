@@ -21,6 +21,8 @@ const LONGEST: u64 = 8 << 20;
 pub(super) fn output(program: &Path, arguments: &[&str]) -> Option<String> {
     let (reader, writer) = std::io::pipe().ok()?;
     let mut command = Command::new(program);
+    // Some programs run and write where they should only answer; nothing can be written there.
+    command.current_dir("/proc");
     command.args(arguments).stdin(Stdio::null()).stdout(writer.try_clone().ok()?).stderr(writer).process_group(0);
     let mut child = command.spawn().ok()?;
     // It holds our ends of the pipe, without which the reading would never end.
@@ -50,5 +52,11 @@ mod tests {
         let said = output(Path::new("sh"), &["-c", "echo one; echo two >&2; exit 3"]).unwrap();
         assert_eq!(said, "one\ntwo\n");
         assert_eq!(output(Path::new("/no/such/program"), &[]), None);
+    }
+
+    #[test]
+    fn a_program_that_writes_instead_of_answering_leaves_nothing() {
+        let said = output(Path::new("sh"), &["-c", "echo x > left-behind && echo wrote"]).unwrap();
+        assert!(!said.contains("wrote"), "{said}");
     }
 }

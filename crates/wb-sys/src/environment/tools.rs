@@ -24,7 +24,7 @@ pub struct Tool {
 }
 
 /// The tools of these names, or at these paths, that are here. On the running system they are asked for
-/// their version with `--version`.
+/// their version, mostly with `--version`.
 pub fn tools(root: &SysRoot, names: &[&str]) -> BTreeMap<String, Tool> {
     names.iter().filter_map(|name| Some(((*name).to_owned(), tool(root, name)?))).collect()
 }
@@ -53,9 +53,22 @@ pub fn find(root: &SysRoot, name: &str) -> Option<PathBuf> {
     places.into_iter().find(|place| root.path(place).is_ok_and(|full| full.is_file()))
 }
 
+/// What programs are asked with that do not know `--version`.
+const HABITS: [(&str, &str); 7] = [
+    ("openssl", "version"),
+    ("go", "version"),
+    ("7z", "i"),
+    ("7zr", "i"),
+    ("7zz", "i"),
+    ("java", "-version"),
+    ("ssh", "-V"),
+];
+
 /// The first line that holds a number of a version, whatever else a program says or thinks of the flag.
 fn version(path: &Path) -> Option<String> {
-    let said = command::output(path, &["--version"])?;
+    let name = path.file_name().unwrap_or_default();
+    let question = HABITS.iter().find(|(program, _)| name == *program).map_or("--version", |(_, question)| question);
+    let said = command::output(path, &[question])?;
     let line = said.lines().map(str::trim).find(|line| holds_version(line))?;
     Some(line.chars().take(200).collect())
 }

@@ -21,8 +21,12 @@ pub fn total(root: &SysRoot) -> Bytes {
     size(root, "/proc/meminfo", "MemTotal")
 }
 
-/// Memory in all of one node.
+/// Memory in all of one node. That of the only node is all: what a node says of itself can still be
+/// growing, where the kernel prepares memory as it is first used.
 pub fn of_node(root: &SysRoot, node: u32) -> Bytes {
+    if root.numbered("/sys/devices/system/node", "node").len() == 1 {
+        return total(root);
+    }
     size(root, &format!("/sys/devices/system/node/node{node}/meminfo"), "MemTotal")
 }
 
