@@ -2,19 +2,25 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::error::Error;
-use wb_kernels::himeno;
+use wb_kernels::{himeno, ramspeed};
 
 /// Our kernels.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Kernel {
     /// The Jacobi stencil
     Himeno,
+    /// Passes over arrays
+    Ramspeed,
+    /// Passes over blocks of growing size
+    Sweep,
 }
 
 /// Runs it and prints its report as one line of JSON.
 pub(crate) fn run(kernel: Kernel, config: &str) -> Result<(), Box<dyn Error>> {
     match kernel {
         Kernel::Himeno => report(config, himeno::run),
+        Kernel::Ramspeed => report(config, ramspeed::run),
+        Kernel::Sweep => report(config, ramspeed::sweep::run),
     }
 }
 

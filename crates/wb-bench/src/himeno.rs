@@ -12,10 +12,10 @@ use wb_kernels::{
 
 const SOURCE: &str = include_str!("../peers/himeno.c");
 
-pub(crate) fn rows(place: &Place) -> Vec<Row> {
+pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
     [Grid::S, Grid::M]
         .into_iter()
-        .map(|grid| Row::new(format!("himeno {grid} 1 thread"), "MFLOPS", sides(place, grid)))
+        .map(|grid| Row::new(format!("himeno {grid} 1 thread"), "MFLOPS", move || sides(place, grid)))
         .collect()
 }
 

@@ -14,6 +14,7 @@ mod himeno;
 mod machine;
 mod pairs;
 mod place;
+mod ramspeed;
 
 use clap::{Parser, Subcommand};
 use pairs::{Judged, Plan, Row};
@@ -55,7 +56,7 @@ enum Command {
 }
 
 /// Every subject: add one here.
-const SUBJECTS: [fn(&Place) -> Vec<Row>; 1] = [himeno::rows];
+const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 2] = [himeno::rows, ramspeed::rows];
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -74,8 +75,8 @@ fn main() -> ExitCode {
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let place = Place::new(args.seconds)?;
-    let wanted = |row: &Row| args.rows.is_empty() || args.rows.iter().any(|part| row.name.contains(part));
-    let rows: Vec<Row> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(wanted).collect();
+    let wanted = |row: &Row<'_>| args.rows.is_empty() || args.rows.iter().any(|part| row.name.contains(part));
+    let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(wanted).collect();
     if args.list {
         rows.iter().for_each(|row| println!("{}", row.name));
         return Ok(());

@@ -9,11 +9,14 @@ use wb_stats::{PairedRatio, Samples, paired_ratio};
 const NOT_SLOWER: f64 = 0.97;
 
 /// One comparison: our side, the peer's, and the unit of their figures. Higher is better.
-pub(crate) struct Row {
+pub(crate) struct Row<'a> {
     pub(crate) name: String,
     unit: &'static str,
-    sides: Result<(Side, Side), String>,
+    sides: Box<Prepare<'a>>,
 }
+
+/// Prepares ours and the peer's side, or says why there is none.
+type Prepare<'a> = dyn FnOnce() -> Result<(Side, Side), String> + 'a;
 
 /// One side of a row: a command that prints a figure.
 pub(crate) struct Side {
@@ -27,10 +30,14 @@ pub(crate) struct Side {
 /// Finds the figure in what a command printed (standard output, then standard error).
 type Figure = dyn Fn(&str) -> Option<f64>;
 
-impl Row {
-    /// `sides` is ours and the peer's, or why there is none.
-    pub(crate) fn new(name: String, unit: &'static str, sides: Result<(Side, Side), String>) -> Self {
-        Self { name, unit, sides }
+impl<'a> Row<'a> {
+    /// `sides` prepares ours and the peer's when the row's turn comes, or says why there is none.
+    pub(crate) fn new(
+        name: String,
+        unit: &'static str,
+        sides: impl FnOnce() -> Result<(Side, Side), String> + 'a,
+    ) -> Self {
+        Self { name, unit, sides: Box::new(sides) }
     }
 }
 
@@ -113,8 +120,8 @@ enum Verdict {
 
 impl Plan {
     /// Warms both sides up once, then takes the pairs, each in random order.
-    pub(crate) fn run(&self, row: Row) -> Judged {
-        let outcome = row.sides.and_then(|sides| self.compare(&row.name, sides));
+    pub(crate) fn run(&self, row: Row<'_>) -> Judged {
+        let outcome = (row.sides)().and_then(|sides| self.compare(&row.name, sides));
         let outcome = outcome.unwrap_or_else(|why| Outcome::Skipped { why });
         Judged { name: row.name, unit: row.unit, outcome }
     }
@@ -195,7 +202,7 @@ mod tests {
     }
 
     fn judged(a: &str, b: &str, pairs: u32) -> String {
-        Plan { pairs }.run(Row::new("row".into(), "u/s", Ok((side("a", a), side("b", b))))).to_string()
+        Plan { pairs }.run(Row::new("row".into(), "u/s", || Ok((side("a", a), side("b", b))))).to_string()
     }
 
     #[test]

@@ -46,7 +46,6 @@ impl Place {
 }
 
 /// Whether a tool is on the path.
-#[allow(dead_code)]
 pub(crate) fn tool(name: &str) -> Result<(), String> {
     let found = env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file());
     found.then_some(()).ok_or_else(|| format!("{name} is not installed"))

@@ -1,0 +1,181 @@
+//! Triad on one and two threads against the peers that Debian packages.
+//!
+//! Peers count bytes differently; all figures are brought to ours, which are STREAM's: 24 bytes
+//! for each element of a triad, one MB is 10⁶ bytes.
+//! - likwid-bench counts the same. Its `stream` stores through the caches, its `stream_mem` past
+//!   them: each is compared with the same kind of store of ours, at the same vector width.
+//! - hpcc's StarSTREAM gives GB/s (10⁹) of one process, the mean over all: multiplied by them. Its
+//!   arrays are as large as its linpack matrix allows, ours are made as large.
+//! - stress-ng counts MB of 2²⁰ bytes, reads and writes apart, as the geometric mean of copy,
+//!   scale, add and triad: its figure is the sum of both in MB of 10⁶ bytes, for all instances.
+
+use crate::{
+    pairs::{Row, Side, json},
+    place::{Place, tool},
+};
+use std::fs;
+use wb_kernels::{
+    HugePages, Isa, Work, cpus,
+    ramspeed::{Config, Kind, Mode},
+};
+
+/// Bytes of each array: beyond four times the last-level cache of common machines.
+const BYTES: u64 = 160_000_000;
+/// Order of hpcc's matrix; its arrays are a third of that matrix.
+const ORDER: u64 = 4000;
+
+pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for threads in [1, 2] {
+        let name =
+            |peer: &str| format!("ramspeed triad {threads} thread{}, {peer}", if threads == 1 { "" } else { "s" });
+        for non_temporal in [true, false] {
+            let stores = if non_temporal { "non-temporal" } else { "ordinary stores" };
+            rows.push(Row::new(name(&format!("{stores}, likwid-bench")), "MB/s", move || {
+                likwid(place, threads, non_temporal)
+            }));
+        }
+        rows.push(Row::new(name("hpcc StarSTREAM"), "MB/s", move || hpcc(place, threads)));
+        rows.push(Row::new(name("stress-ng"), "MB/s", move || stress_ng(place, threads)));
+    }
+    rows
+}
+
+fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64) -> Result<Side, String> {
+    let allowed = cpus::allowed();
+    let cpus = allowed.get(..threads).ok_or_else(|| format!("{} cpu here, {threads} threads wanted", allowed.len()))?;
+    let config = Config {
+        mode: Mode::Triad,
+        kind: Kind::Floating,
+        non_temporal,
+        bytes,
+        cpus: cpus.to_vec(),
+        isa: Isa::widest(),
+        huge_pages: HugePages::Inherit,
+        work: Work::Seconds(place.seconds),
+    };
+    Ok(Side::new("weighbridge", place.exec("ramspeed", &config)?, json("mb-per-s")))
+}
+
+fn likwid(place: &Place, threads: usize, non_temporal: bool) -> Result<(Side, Side), String> {
+    tool("likwid-bench")?;
+    let width = match Isa::widest() {
+        Isa::Avx512 => "_avx512",
+        Isa::Avx2 => "_avx",
+        Isa::Sse2 => "_sse",
+        Isa::Scalar => "",
+    };
+    // Its non-temporal kernel has no fused form at 512 bits.
+    let kernel = match (non_temporal, Isa::widest()) {
+        (true, Isa::Avx2) => format!("stream_mem{width}_fma"),
+        (true, _) => format!("stream_mem{width}"),
+        (false, Isa::Avx2 | Isa::Avx512) => format!("stream{width}_fma"),
+        (false, _) => format!("stream{width}"),
+    };
+    let work = format!("N:{}kB:{threads}", 3 * BYTES / 1000);
+    let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", place.seconds.max(1.0)), "-W", &work];
+    let peer = Side::new(&kernel, command.map(str::to_owned).to_vec(), |out| after(out, "MByte/s:"));
+    Ok((ours(place, threads, non_temporal, BYTES)?, peer))
+}
+
+fn hpcc(place: &Place, threads: usize) -> Result<(Side, Side), String> {
+    tool("hpcc")?;
+    tool("mpirun")?;
+    let folder = place.folder().join(format!("hpcc-{threads}"));
+    let write = |file: &str, text: &str| fs::write(folder.join(file), text).map_err(|error| format!("{file}: {error}"));
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    write("hpccinf.txt", &hpcc_input(threads))?;
+    // Everything but the matrix, and with it STREAM's arrays, is kept small.
+    write("hpccmemf.txt", "Total=64\n")?;
+    // hpcc appends to its output file; the figure is taken from a fresh one.
+    let script = format!(
+        "rm -f hpccoutf.txt; mpirun --allow-run-as-root --bind-to core -np {threads} hpcc >&2 && cat hpccoutf.txt"
+    );
+    let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+    let scale = threads as f64 * 1000.0;
+    let peer = Side::new("hpcc StarSTREAM", command, move |out| Some(after(out, "StarSTREAM_Triad=")? * scale));
+    Ok((ours(place, threads, false, ORDER * ORDER / 3 * 8)?, peer.within(folder)))
+}
+
+/// The input that hpcc takes: one matrix, one block size, no additional PTRANS.
+fn hpcc_input(threads: usize) -> String {
+    let values = [
+        "HPLinpack benchmark input file",
+        "Innovative Computing Laboratory, University of Tennessee",
+        "HPL.out",
+        "8",
+        "1",
+        &ORDER.to_string(),
+        "1",
+        "80",
+        "0",
+        "1",
+        "1",
+        &threads.to_string(),
+        "16.0",
+        "1",
+        "2",
+        "1",
+        "4",
+        "1",
+        "2",
+        "1",
+        "1",
+        "1",
+        "1",
+        "1",
+        "0",
+        "2",
+        "64",
+        "0",
+        "0",
+        "1",
+        "8",
+        "separator",
+        "0",
+        "1200",
+        "0",
+        "40",
+    ];
+    values.join("\n") + "\n"
+}
+
+fn stress_ng(place: &Place, threads: usize) -> Result<(Side, Side), String> {
+    tool("stress-ng")?;
+    // It gives no figure for less than some seconds.
+    let seconds = format!("{:.0}s", place.seconds.max(6.0));
+    let instances = threads.to_string();
+    let command = ["stress-ng", "--stream", &instances, "--stream-l3-size", "160M", "-t", &seconds, "--metrics-brief"];
+    let scale = threads as f64 * 1.048_576;
+    let peer = Side::new("stress-ng --stream", command.map(str::to_owned).to_vec(), move |out| {
+        let figure = |what: &str| {
+            let line = out.lines().find(|line| line.contains(what))?;
+            line.split(what).next()?.split_whitespace().next_back()?.parse::<f64>().ok()
+        };
+        Some((figure("memory read rate")? + figure("memory write rate")?) * scale)
+    });
+    Ok((ours(place, threads, false, BYTES)?, peer))
+}
+
+/// The figure that follows a label.
+fn after(printed: &str, label: &str) -> Option<f64> {
+    printed.lines().find_map(|line| line.trim().strip_prefix(label)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_found_after_its_label() {
+        assert_eq!(after("Time:\t1 sec\nMByte/s:\t\t5244.11\n", "MByte/s:"), Some(5244.11));
+        assert_eq!(after("StarSTREAM_Triad=10.5598\n", "StarSTREAM_Triad="), Some(10.5598));
+        assert_eq!(after("MByte/s: fast", "MByte/s:"), None);
+    }
+
+    #[test]
+    fn hpcc_finds_the_matrix_on_its_sixth_line() {
+        assert_eq!(hpcc_input(2).lines().nth(5), Some("4000"));
+        assert_eq!(hpcc_input(2).lines().nth(11), Some("2"));
+    }
+}
