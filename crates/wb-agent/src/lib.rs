@@ -1,1 +1,20 @@
-//! The agent on a worker: its protocol, its server, and the Worker handle
+//! The agent on a worker, its protocol, and the [`Worker`] handle that everything above drives.
+//!
+//! Everything that is measured is a child process of an agent; the agent is a process of its own, also
+//! on the local machine, so that the end of whoever drives it is the end of its input, and it then ends
+//! and removes whatever it started and made. It knows processes, files, telemetry and facts, and no
+//! test. Here is no retry, no schedule and no judgement.
+//!
+//! Start with [`worker`] (what can be asked), then [`protocol`] (how it is asked) and [`serve`] (how it
+//! is done).
+
+pub mod frame;
+pub mod protocol;
+mod server;
+mod stdio;
+pub mod worker;
+
+pub use protocol::{Command, EntryKind, Fault, FileEntry, Stream};
+pub use server::{AgentError, serve};
+pub use stdio::stdio;
+pub use worker::{Ending, Finished, Group, Process, Scratch, Teardown, Tool, Worker, WorkerError};

@@ -1,0 +1,37 @@
+//! An agent for the tests, as `weighbridge agent` is to the program; and a controller that starts
+//! things, says what they are, and waits to be killed.
+
+use std::path::Path;
+
+use wb_agent::{Command, Worker, serve, stdio};
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Fallible<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match std::env::args().nth(1).as_deref() {
+        Some("controller") => runtime.block_on(controller()),
+        _ => runtime.block_on(agent()),
+    }
+}
+
+async fn agent() -> Fallible<()> {
+    let (input, output) = stdio()?;
+    Ok(serve(input, output, wb_sys::SysRoot::real()).await?)
+}
+
+/// Prints one line: the agent's process, a cgroup or `-`, and every folder that was made.
+async fn controller() -> Fallible<()> {
+    let worker = Worker::local(&std::env::current_exe()?).await?;
+    let elsewhere = std::env::args().nth(2).unwrap_or_default();
+    let group = worker.group().await?;
+    let folders = [worker.scratch(None).await?, worker.scratch(Some(&elsewhere)).await?];
+    let family = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";
+    let process = group.spawn(Command::new(["sh", "-c", family])).await?;
+    process.wait_for_line(wb_agent::Stream::Stdout, wb_model::Nanos(10_000_000_000), |line| line == "ready").await?;
+    let agent = worker.agent_pid().unwrap_or_default();
+    let cgroup = group.cgroup().unwrap_or("-");
+    let [one, other] = [folders[0].path(), folders[1].path()];
+    println!("{agent} {cgroup} {} {one} {other}", Path::new(group.folder()).display());
+    std::future::pending().await
+}

@@ -1,0 +1,167 @@
+//! Frames: how messages lie on the pipe.
+//!
+//! A frame is the header's length and the payload's length (each four bytes, little-endian), a header
+//! in JSON, and the payload as it is. Lengths are checked before anything is allocated, and memory
+//! grows with what arrives, not with what is announced.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The longest header, in bytes.
+pub const MAX_HEADER: u32 = 1 << 20;
+/// The longest payload, in bytes; what is longer travels in several.
+pub const MAX_PAYLOAD: u32 = 16 << 20;
+
+/// Why a frame could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The pipe said so.
+    #[error("the pipe broke: {0}")]
+    Io(#[from] io::Error),
+    /// The pipe ended inside a frame.
+    #[error("the pipe ended inside a message")]
+    Truncated,
+    /// A length that no frame has: something else is speaking.
+    #[error("{0:?} is not the start of a message: something else writes to the agent's pipe, such as a login script")]
+    NotAFrame(String),
+    /// A message of our own that is too long to send.
+    #[error("a message of {0} bytes is too long to send")]
+    TooLong(usize),
+    /// A header that is not what it should be.
+    #[error("a message cannot be understood: {0}")]
+    Header(#[from] serde_json::Error),
+}
+
+/// The next frame; none at the end of the pipe.
+pub async fn read<T: DeserializeOwned>(
+    input: &mut (impl AsyncRead + Unpin),
+) -> Result<Option<(T, Vec<u8>)>, FrameError> {
+    let mut lengths = [0; 8];
+    match fill(input, &mut lengths).await? {
+        0 => return Ok(None),
+        8 => {}
+        _ => return Err(FrameError::Truncated),
+    }
+    let [a, b, c, d, e, f, g, h] = lengths;
+    let (header, payload) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+    if header > MAX_HEADER || payload > MAX_PAYLOAD {
+        return Err(FrameError::NotAFrame(String::from_utf8_lossy(&lengths).into_owned()));
+    }
+    let header = take(input, header).await?;
+    let payload = take(input, payload).await?;
+    Ok(Some((serde_json::from_slice(&header)?, payload)))
+}
+
+/// Writes a frame and flushes it.
+pub async fn write(
+    output: &mut (impl AsyncWrite + Unpin),
+    header: &impl Serialize,
+    payload: &[u8],
+) -> Result<(), FrameError> {
+    let header = serde_json::to_vec(header)?;
+    let fits = |length: usize, limit: u32| {
+        u32::try_from(length).ok().filter(|length| *length <= limit).ok_or(FrameError::TooLong(length))
+    };
+    let lengths = [fits(header.len(), MAX_HEADER)?.to_le_bytes(), fits(payload.len(), MAX_PAYLOAD)?.to_le_bytes()];
+    output.write_all(&[lengths.as_flattened(), &header].concat()).await?;
+    output.write_all(payload).await?;
+    Ok(output.flush().await?)
+}
+
+/// Reads until the buffer is full or the pipe ends; how much it was.
+async fn fill(input: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]).await? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+async fn take(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = Vec::new();
+    input.take(u64::from(length)).read_to_end(&mut bytes).await?;
+    if bytes.len() == length as usize { Ok(bytes) } else { Err(FrameError::Truncated) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Vec<(Value, Vec<u8>)>, FrameError> {
+        run(async {
+            let mut input = bytes;
+            let mut frames = Vec::new();
+            while let Some(frame) = read(&mut input).await? {
+                frames.push(frame);
+            }
+            Ok(frames)
+        })
+    }
+
+    fn written(header: &Value, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        run(write(&mut bytes, header, payload)).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_login_banner_is_not_taken_for_a_message() {
+        let error = read_all(b"Welcome to Debian\n").unwrap_err();
+        assert!(error.to_string().starts_with("\"Welcome \" is not the start of a message"), "{error}");
+    }
+
+    #[test]
+    fn an_announced_length_allocates_nothing() {
+        let bytes = [MAX_HEADER.to_le_bytes(), MAX_PAYLOAD.to_le_bytes()].concat();
+        assert!(matches!(read_all(&bytes), Err(FrameError::Truncated)));
+        assert!(matches!(read_all(&[255; 8]), Err(FrameError::NotAFrame(_))));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_sent() {
+        let payload = vec![0; MAX_PAYLOAD as usize + 1];
+        assert!(matches!(run(write(&mut Vec::new(), &json!(1), &payload)), Err(FrameError::TooLong(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn frames_come_out_as_they_went_in(texts: Vec<String>, payload in proptest::collection::vec(any::<u8>(), 0..5000)) {
+            let bytes: Vec<u8> = texts.iter().flat_map(|text| written(&json!(text), &payload)).collect();
+            let frames = read_all(&bytes).unwrap();
+            prop_assert_eq!(frames, texts.iter().map(|text| (json!(text), payload.clone())).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn garbage_and_cut_frames_are_errors_and_never_panic(
+            garbage in proptest::collection::vec(any::<u8>(), 0..200),
+            small: bool,
+            cut in 1usize..40,
+        ) {
+            let mut bytes = garbage;
+            if small && bytes.len() >= 8 {
+                for at in [1, 2, 3, 5, 6, 7] {
+                    bytes[at] = 0;
+                }
+            }
+            let _ = read_all(&bytes);
+            let mut whole = written(&json!({ "id": 1 }), b"some payload that is long enough to be cut anywhere");
+            whole.truncate(whole.len() - cut);
+            prop_assert!(matches!(read_all(&whole), Err(FrameError::Truncated)));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What is said on the pipe: calls from the controller, answers from the agent, each with an id, in any
+//! order. Both sides say [`Hello`] first.
+
+use serde::{Deserialize, Serialize};
+use wb_model::{Bytes, Nanos, Placement};
+use wb_sys::process::{ResourceUse, Verified};
+
+use crate::worker::Ending;
+
+/// The version of everything in this module. Two versions do not talk to each other.
+pub const VERSION: u32 = 1;
+
+/// The first message of each side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Its [`VERSION`].
+    pub protocol: u32,
+    /// The release of the program that speaks.
+    pub release: String,
+    /// Where the program lies.
+    pub program: String,
+}
+
+impl Hello {
+    /// Of this program.
+    pub fn ours() -> Self {
+        Self {
+            protocol: VERSION,
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            program: std::env::current_exe().unwrap_or_default().display().to_string(),
+        }
+    }
+}
+
+/// A request, and the id that its answer will have.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// Chosen by the caller, unique on this pipe.
+    pub id: u64,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// The answer to the call of the same id.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The call's.
+    pub id: u64,
+    /// What the request's documentation says, or why not.
+    pub result: Result<serde_json::Value, Fault>,
+}
+
+/// What an agent can be asked. Where nothing is said, the answer is empty.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Request {
+    /// The machine's facts: [`wb_model::Facts`].
+    Facts,
+    /// Where a program lies, by the agent's `PATH`: `Option<Tool>`.
+    Which {
+        /// Its name or path.
+        program: String,
+    },
+    /// A private folder: a [`Place`].
+    Scratch {
+        /// The folder to make it in; the agent's own without.
+        base: Option<String>,
+    },
+    /// Removes a private folder.
+    DropScratch {
+        /// The folder's.
+        id: u32,
+    },
+    /// Writes the payload into a file.
+    Put {
+        /// The file.
+        path: String,
+        /// Where to; at zero the file is made, or emptied.
+        offset: u64,
+        /// Its permissions when it is made.
+        mode: u32,
+    },
+    /// Reads a file into the payload: its length, `u64`.
+    Get {
+        /// The file.
+        path: String,
+        /// Where from.
+        offset: u64,
+    },
+    /// What is in a folder: `Vec<FileEntry>`.
+    List {
+        /// The folder.
+        path: String,
+    },
+    /// Removes a file, or a folder and all in it when it lies in a private one.
+    Remove {
+        /// What.
+        path: String,
+    },
+    /// A new group: a [`Place`], of its private folder.
+    Group,
+    /// Ends and removes a group: a [`crate::Teardown`].
+    Teardown {
+        /// The group.
+        group: u32,
+    },
+    /// Starts a process: a [`Spawned`]. The payload is its standard input.
+    Spawn {
+        /// The group it belongs to.
+        group: u32,
+        /// What and how.
+        command: Command,
+        /// Whether it waits for [`Request::Release`].
+        hold: bool,
+    },
+    /// Lets a held process start.
+    Release {
+        /// The process.
+        process: u32,
+    },
+    /// The end of a process, when it comes: an [`Ended`].
+    Wait {
+        /// The process.
+        process: u32,
+        /// After which it is ended, counted from now.
+        limit: Option<Nanos>,
+    },
+    /// Sends a signal to the process and its process group.
+    Signal {
+        /// The process.
+        process: u32,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// What a process has written: the payload, and whether more may come, `bool`.
+    Output {
+        /// The process.
+        process: u32,
+        /// Which stream.
+        stream: Stream,
+        /// From where.
+        offset: u64,
+        /// Whether to wait until there is something, or the process has ended.
+        follow: bool,
+    },
+    /// Forgets an ended process and its output.
+    Forget {
+        /// The process.
+        process: u32,
+    },
+    /// Ends and removes everything; the agent ends after its answer.
+    Close,
+}
+
+/// A folder of the agent's, and its id.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// The id.
+    pub id: u32,
+    /// The folder.
+    pub path: String,
+    /// Of a group: the cgroup, where there is one.
+    #[serde(default)]
+    pub cgroup: Option<String>,
+}
+
+/// A process that was started.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Spawned {
+    /// Its id on this pipe.
+    pub id: u32,
+    /// The system's id of it.
+    pub pid: u32,
+}
+
+/// A process that has ended. Times by CLOCK_MONOTONIC, in nanoseconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// How.
+    pub ending: Ending,
+    /// When it was started, or released.
+    pub started_ns: u64,
+    /// When its end was seen.
+    pub ended_ns: u64,
+    /// What it used.
+    pub usage: ResourceUse,
+    /// How it really ran.
+    pub verified: Verified,
+}
+
+/// A process to be started, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Command {
+    /// The program (searched for on `PATH` when it has no slash) and its arguments.
+    pub argv: Vec<String>,
+    /// More environment variables, or others of the same name. Every process has `PATH` and `HOME` as
+    /// the agent has them, `LANG=C`, `LC_ALL=C`, `TMPDIR` (its group's folder), and nothing else.
+    pub env: Vec<(String, String)>,
+    /// The folder that it starts in; its group's without.
+    pub cwd: Option<String>,
+    /// Its standard input; at once at its end when empty.
+    #[serde(skip)]
+    pub stdin: Vec<u8>,
+    /// Where and how it runs.
+    pub placement: Placement,
+    /// What it may write to each of its streams before it is ended.
+    pub output_limit: Bytes,
+}
+
+impl Command {
+    /// A command with nothing but its arguments, the program first.
+    pub fn new<A: Into<String>>(argv: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            cwd: None,
+            stdin: Vec::new(),
+            placement: Placement::default(),
+            output_limit: Bytes(64 << 20),
+        }
+    }
+
+    /// With one more argument.
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.argv.push(argument.into());
+        self
+    }
+
+    /// With one more environment variable.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// In this folder.
+    pub fn cwd(mut self, folder: impl Into<String>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
+    /// With this on its standard input.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Placed so.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// With another limit of what it may write.
+    pub fn output_limit(mut self, limit: Bytes) -> Self {
+        self.output_limit = limit;
+        self
+    }
+}
+
+/// One of the streams that a process writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Something in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What a folder can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Anything else: a link, a device, a socket.
+    Other,
+}
+
+/// Why an agent did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Fault {
+    /// The program is nowhere on the path, or not at its path.
+    #[error("there is no program `{program}`{}", searched(path))]
+    NoProgram {
+        /// What was asked for.
+        program: String,
+        /// Where it was searched for; none for a path.
+        path: Option<String>,
+    },
+    /// The process could not be started as asked.
+    #[error("`{program}` was not started: {why}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What could not be done, and what the system said.
+        why: String,
+    },
+    /// A file or folder.
+    #[error("`{path}`: {why}")]
+    File {
+        /// Its path.
+        path: String,
+        /// What the system said.
+        why: String,
+        /// Whether it is simply not there.
+        missing: bool,
+    },
+    /// A process that does not end, not even by SIGKILL: it hangs inside the kernel.
+    #[error("process {pid} does not end, not even when killed: it hangs inside the kernel")]
+    Unkillable {
+        /// The process.
+        pid: u32,
+    },
+    /// An id of something that is not, or no longer, there.
+    #[error("there is no {what} {id} any more")]
+    Unknown {
+        /// What kind of thing.
+        what: String,
+        /// Its id.
+        id: u32,
+    },
+    /// Something that an agent never does.
+    #[error("{why}")]
+    Refused {
+        /// What, and why not.
+        why: String,
+    },
+}
+
+fn searched(path: &Option<String>) -> String {
+    path.as_ref().map(|path| format!(" on the path `{path}`")).unwrap_or_default()
+}

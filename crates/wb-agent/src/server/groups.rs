@@ -1,0 +1,163 @@
+//! Groups: what belongs to one attempt, found and ended whole, daemons included.
+//!
+//! Where a cgroup can be made, it says who belongs. Where not, descent does, and for what lost its
+//! parent (an orphan becomes the agent's child) the session it was in and the environment it was
+//! started with.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::time::sleep;
+use wb_sys::cgroup::Cgroup;
+use wb_sys::process::{Entry, Reaped, ResourceUse, tree};
+
+use crate::protocol::{Fault, Place};
+use crate::worker::Teardown;
+
+use super::Agent;
+
+/// The environment variable that tells a process's group.
+pub(super) const GROUP_VARIABLE: &str = "WEIGHBRIDGE_GROUP";
+
+/// How long killed processes may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A group.
+pub(super) struct LiveGroup {
+    pub(super) id: u32,
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    pub(super) cgroup: Option<Cgroup>,
+    /// The processes that were started in it, alive or not; their ids are their sessions' too.
+    pub(super) roots: RefCell<BTreeSet<u32>>,
+    /// Others that were seen to belong to it.
+    seen: RefCell<BTreeSet<u32>>,
+    /// What its ended processes used.
+    used: Cell<ResourceUse>,
+}
+
+impl LiveGroup {
+    /// Adds what an ended process of it used, and forgets its id.
+    pub(super) fn has_been_reaped(&self, reaped: &Reaped) {
+        let (mut used, one) = (self.used.get(), reaped.usage);
+        used.user_ns += one.user_ns;
+        used.system_ns += one.system_ns;
+        used.read_bytes += one.read_bytes;
+        used.written_bytes += one.written_bytes;
+        self.used.set(used);
+        self.seen.borrow_mut().remove(&reaped.pid);
+    }
+}
+
+impl Agent {
+    /// Makes a group.
+    pub(super) fn new_group(&self) -> Result<Place, Fault> {
+        let id = self.next_id();
+        let name = self.home.name(id);
+        let mut place = self.home.scratch(id, None)?;
+        let cgroup = self.cgroups.make(&name);
+        place.cgroup = cgroup.as_ref().map(|cgroup| cgroup.folder().display().to_string());
+        let folder = PathBuf::from(&place.path);
+        let group = LiveGroup {
+            id,
+            name,
+            folder,
+            cgroup,
+            roots: RefCell::default(),
+            seen: RefCell::default(),
+            used: Cell::default(),
+        };
+        self.groups.borrow_mut().insert(id, Rc::new(group));
+        Ok(place)
+    }
+
+    /// Ends every process of a group and removes it.
+    pub(super) async fn teardown(&self, id: u32) -> Result<Teardown, Fault> {
+        let group = self.group(id)?;
+        let report = self.end(&|| self.members(&group), group.cgroup.as_ref()).await;
+        if let Some(cgroup) = &group.cgroup {
+            // A cgroup is busy for a moment after its last process was reaped.
+            for _ in 0..100 {
+                match cgroup.remove() {
+                    Ok(()) => break,
+                    Err(_) => sleep(Duration::from_millis(1)).await,
+                }
+            }
+        }
+        self.groups.borrow_mut().remove(&id);
+        self.home.drop_scratch(id)?;
+        Ok(report)
+    }
+
+    /// Ends whatever descends from the agent and belongs to no group any more.
+    pub(super) async fn end_strays(&self) {
+        self.end(&|| self.own_descendants(), None).await;
+    }
+
+    /// The living processes of a group.
+    pub(super) fn members(&self, group: &LiveGroup) -> Vec<Entry> {
+        let members: Vec<Entry> = match &group.cgroup {
+            Some(cgroup) => cgroup.members().into_iter().filter_map(|pid| tree::entry(&self.root, pid)).collect(),
+            None => self.family(group),
+        };
+        let mut members = members;
+        members.retain(|entry| !entry.is_zombie());
+        group.seen.borrow_mut().extend(members.iter().map(|entry| entry.pid));
+        members
+    }
+
+    /// The group that an orphan belonged to, as far as it was seen.
+    pub(super) fn group_of(&self, pid: u32) -> Option<Rc<LiveGroup>> {
+        let groups = self.groups.borrow();
+        let seen = groups.values().find(|group| group.seen.borrow().contains(&pid));
+        let only = if groups.len() == 1 { groups.values().next() } else { None };
+        seen.or(only).cloned()
+    }
+
+    /// The members of a group without a cgroup.
+    fn family(&self, group: &LiveGroup) -> Vec<Entry> {
+        let ours = self.own_descendants();
+        let roots = group.roots.borrow();
+        let belongs = |entry: &&Entry| {
+            roots.contains(&entry.pid)
+                || roots.contains(&entry.session)
+                || tree::started_with(&self.root, entry.pid, GROUP_VARIABLE).as_ref() == Some(&group.name)
+        };
+        let heads = ours.iter().filter(belongs).map(|entry| entry.pid).collect();
+        tree::descendants(&ours, &heads)
+    }
+
+    fn own_descendants(&self) -> Vec<Entry> {
+        let me = std::process::id();
+        let mut found = tree::descendants(&tree::all(&self.root), &BTreeSet::from([me]));
+        found.retain(|entry| entry.pid != me && !entry.is_zombie());
+        found
+    }
+
+    /// Kills until none is left, reaping meanwhile.
+    async fn end(&self, members: &dyn Fn() -> Vec<Entry>, cgroup: Option<&Cgroup>) -> Teardown {
+        let start = Instant::now();
+        let mut killed = BTreeSet::new();
+        self.reap();
+        loop {
+            let alive = members();
+            if alive.is_empty() || start.elapsed() > PATIENCE {
+                let left = alive.into_iter().map(|entry| entry.pid).collect();
+                return Teardown { killed: killed.into_iter().collect(), left };
+            }
+            killed.extend(alive.iter().map(|entry| entry.pid));
+            match cgroup {
+                Some(cgroup) => cgroup.kill(),
+                None => alive.iter().for_each(|entry| {
+                    tree::signal(entry, Signal::KILL);
+                }),
+            }
+            sleep(Duration::from_millis(1)).await;
+            self.reap();
+        }
+    }
+}

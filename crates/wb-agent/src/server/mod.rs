@@ -1,0 +1,246 @@
+//! The agent's side: one thread, one task per call.
+//!
+//! One thread, because a process is killed with the thread that started it, and because whoever
+//! measures must not be disturbed by whoever watches.
+
+mod files;
+mod groups;
+mod home;
+mod output;
+mod processes;
+mod reaper;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use wb_sys::SysRoot;
+use wb_sys::cgroup::Cgroups;
+
+use crate::frame::{self, FrameError};
+use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
+
+use groups::LiveGroup;
+use home::Home;
+use processes::LiveProcess;
+
+/// Why an agent ended otherwise than by the end of its input.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The other side speaks another version.
+    #[error(
+        "the controller speaks version {0} of the protocol, this agent {VERSION}: use the same weighbridge on both"
+    )]
+    Version(u32),
+    /// The pipe.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The agent could not set itself up.
+    #[error("the agent cannot {what}: {source}")]
+    SetUp {
+        /// What it could not do.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Serves one controller until its input ends, it is told to close, or it gets SIGTERM, SIGINT or
+/// SIGHUP; then ends every process and removes every file and cgroup that it made.
+///
+/// It waits for all children of this process, and they die with the calling thread: run it on a
+/// current-thread runtime, in a process that has no other children.
+///
+/// # Errors
+/// When it cannot be set up, or the other side is no controller of this version.
+pub async fn serve(
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin + 'static,
+    root: SysRoot,
+) -> Result<(), AgentError> {
+    LocalSet::new().run_until(run(input, output, root)).await
+}
+
+async fn run(
+    mut input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin + 'static,
+    root: SysRoot,
+) -> Result<(), AgentError> {
+    let watch = |kind| signal(kind).map_err(|source| AgentError::SetUp { what: "watch signals", source });
+    let mut ends = [watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?, watch(SignalKind::hangup())?];
+    let children = watch(SignalKind::child())?;
+    let [terminate, interrupt, hangup] = &mut ends;
+
+    frame::write(&mut output, &Hello::ours(), &[]).await?;
+    match frame::read::<Hello>(&mut input).await? {
+        None => return Ok(()),
+        Some((hello, _)) if hello.protocol != VERSION => return Err(AgentError::Version(hello.protocol)),
+        Some(_) => {}
+    }
+
+    let agent = Rc::new(Agent::new(root)?);
+    tokio::task::spawn_local(reaper::run(agent.clone(), children));
+    let (answers, queue) = mpsc::channel(64);
+    let writer = tokio::task::spawn_local(write_answers(output, queue));
+    let result = tokio::select! {
+        result = read_calls(&agent, &mut input, answers) => result,
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        _ = hangup.recv() => Ok(()),
+    };
+    agent.close().await;
+    // The answers of what was still under way, the one to `close` too; nobody may be reading them.
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(200), writer).await;
+    result
+}
+
+type Answers = mpsc::Sender<(Answer, Vec<u8>)>;
+
+/// Reads calls and starts a task for each, until the input ends or a call says so.
+async fn read_calls(
+    agent: &Rc<Agent>,
+    input: &mut (impl AsyncRead + Unpin),
+    answers: Answers,
+) -> Result<(), AgentError> {
+    while let Some((Call { id, request }, payload)) = frame::read::<Call>(input).await? {
+        if matches!(request, Request::Close) {
+            agent.close().await;
+            let _ = answers.send((Answer { id, result: Ok(Value::Null) }, Vec::new())).await;
+            return Ok(());
+        }
+        let (agent, answers) = (agent.clone(), answers.clone());
+        tokio::task::spawn_local(async move {
+            let (result, payload) = match agent.handle(request, payload).await {
+                Ok(Done { value, payload }) => (Ok(value), payload),
+                Err(fault) => (Err(fault), Vec::new()),
+            };
+            let _ = answers.send((Answer { id, result }, payload)).await;
+        });
+    }
+    Ok(())
+}
+
+/// Writes answers until there are no more; what cannot be written is of interest to nobody.
+async fn write_answers(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<(Answer, Vec<u8>)>) {
+    while let Some((answer, payload)) = queue.recv().await {
+        if frame::write(&mut output, &answer, &payload).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What a call comes to.
+struct Done {
+    value: Value,
+    payload: Vec<u8>,
+}
+
+impl Done {
+    fn new(value: impl Serialize) -> Result<Self, Fault> {
+        Self::with_payload(value, Vec::new())
+    }
+
+    fn with_payload(value: impl Serialize, payload: Vec<u8>) -> Result<Self, Fault> {
+        let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
+        Ok(Self { value, payload })
+    }
+}
+
+/// Everything that an agent has made and not yet removed.
+struct Agent {
+    root: SysRoot,
+    home: Home,
+    cgroups: Cgroups,
+    groups: RefCell<BTreeMap<u32, Rc<LiveGroup>>>,
+    processes: RefCell<BTreeMap<u32, Rc<LiveProcess>>>,
+    last_id: Cell<u32>,
+}
+
+impl Agent {
+    fn new(root: SysRoot) -> Result<Self, AgentError> {
+        let set_up = |what| move |source: io::Error| AgentError::SetUp { what, source };
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(io::Error::from)
+            .map_err(set_up("adopt orphaned processes"))?;
+        let cgroups = Cgroups::find(&root);
+        cgroups.remove_stale(&root);
+        let home = Home::new(&root).map_err(set_up("make its folder"))?;
+        Ok(Self {
+            root,
+            home,
+            cgroups,
+            groups: RefCell::default(),
+            processes: RefCell::default(),
+            last_id: Cell::new(0),
+        })
+    }
+
+    fn next_id(&self) -> u32 {
+        self.last_id.set(self.last_id.get() + 1);
+        self.last_id.get()
+    }
+
+    async fn handle(&self, request: Request, payload: Vec<u8>) -> Result<Done, Fault> {
+        match request {
+            Request::Facts => Done::new(wb_sys::facts(&self.root)),
+            Request::Which { program } => Done::new(files::which(&program)?),
+            Request::Scratch { base } => Done::new(self.home.scratch(self.next_id(), base)?),
+            Request::DropScratch { id } => Done::new(self.home.drop_scratch(id)?),
+            Request::Put { path, offset, mode } => Done::new(files::put(&path, offset, mode, &payload)?),
+            Request::Get { path, offset } => {
+                let (length, payload) = files::get(&path, offset)?;
+                Done::with_payload(length, payload)
+            }
+            Request::List { path } => Done::new(files::list(&path)?),
+            Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
+            Request::Group => Done::new(self.new_group()?),
+            Request::Teardown { group } => Done::new(self.teardown(group).await?),
+            Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
+            Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),
+            Request::Wait { process, limit } => Done::new(self.process(process)?.wait(limit).await?),
+            Request::Signal { process, signal } => Done::new(self.process(process)?.signal(signal)?),
+            Request::Output { process, stream, offset, follow } => {
+                let (more, payload) = self.process(process)?.output(stream, offset, follow).await;
+                Done::with_payload(more, payload)
+            }
+            Request::Forget { process } => {
+                self.forget(process);
+                Done::new(())
+            }
+            Request::Close => Done::new(()),
+        }
+    }
+
+    fn process(&self, id: u32) -> Result<Rc<LiveProcess>, Fault> {
+        self.processes.borrow().get(&id).cloned().ok_or(Fault::Unknown { what: "process".to_owned(), id })
+    }
+
+    fn group(&self, id: u32) -> Result<Rc<LiveGroup>, Fault> {
+        self.groups.borrow().get(&id).cloned().ok_or(Fault::Unknown { what: "group".to_owned(), id })
+    }
+
+    /// Forgets a process, now or when it ends.
+    fn forget(&self, id: u32) {
+        let mut processes = self.processes.borrow_mut();
+        if processes.get(&id).is_some_and(|process| process.forget_when_ended()) {
+            processes.remove(&id);
+        }
+    }
+
+    /// Ends and removes everything. To be called again does nothing.
+    async fn close(&self) {
+        let groups: Vec<u32> = self.groups.borrow().keys().copied().collect();
+        for group in groups {
+            let _ = self.teardown(group).await;
+        }
+        self.end_strays().await;
+        self.home.remove();
+    }
+}

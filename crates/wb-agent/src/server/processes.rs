@@ -1,0 +1,295 @@
+//! Processes that were started here.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use wb_model::{HugePages, Nanos};
+use wb_sys::SysRoot;
+use wb_sys::process::{Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
+
+use crate::protocol::{Command, Ended, Fault, Spawned, Stream};
+use crate::worker::Ending;
+
+use super::groups::{GROUP_VARIABLE, LiveGroup};
+use super::output::{Output, memory};
+use super::{Agent, files};
+
+/// How long a process may take to end itself when it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end a killed one.
+const KILL: Duration = Duration::from_secs(10);
+
+/// A process that was started here; kept until it is forgotten, its output too.
+pub(super) struct LiveProcess {
+    pub(super) pid: u32,
+    pub(super) group: u32,
+    limit: wb_model::Bytes,
+    stdout: Rc<Output>,
+    stderr: Rc<Output>,
+    held: RefCell<Option<Held>>,
+    program: String,
+    means: Option<HugePagesMeans>,
+    verified: RefCell<Verified>,
+    started_ns: Cell<u64>,
+    ended: Cell<Option<(Reaped, u64)>>,
+    /// After which limit it was ended, if it was.
+    timed_out: Cell<Option<Nanos>>,
+    ending: Notify,
+    /// Nobody will ask for it any more.
+    forgotten: Cell<bool>,
+}
+
+impl Agent {
+    /// Starts a process in a group.
+    pub(super) fn spawn(&self, group: u32, command: &Command, stdin: Vec<u8>, hold: bool) -> Result<Spawned, Fault> {
+        let group = self.group(group)?;
+        let process = Rc::new(self.launch(&group, command, &stdin, hold)?);
+        let (id, pid) = (self.next_id(), process.pid);
+        group.roots.borrow_mut().insert(pid);
+        for output in [process.stdout.clone(), process.stderr.clone()] {
+            let process = process.clone();
+            tokio::task::spawn_local(async move {
+                if output.pump().await {
+                    process.send(Signal::KILL);
+                }
+            });
+        }
+        self.processes.borrow_mut().insert(id, process);
+        // One that ended already has sent its signal before it could be known.
+        self.reap();
+        Ok(Spawned { id, pid })
+    }
+
+    fn launch(&self, group: &LiveGroup, command: &Command, stdin: &[u8], hold: bool) -> Result<LiveProcess, Fault> {
+        let name = command.argv.first().cloned().unwrap_or_default();
+        let failed = |why: String| Fault::NotStarted { program: name.clone(), why };
+        let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
+        let mut env = environment(group, command);
+        let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+        let program = files::find(&name, &path, &cwd)
+            .ok_or_else(|| Fault::NoProgram { program: name.clone(), path: (!name.contains('/')).then_some(path) })?;
+        let means = self.huge_pages(command, &program, &mut env);
+        let streams = || {
+            let input = if stdin.is_empty() { File::open("/dev/null")? } else { memory()? };
+            if !stdin.is_empty() {
+                input.write_all_at(stdin, 0)?;
+            }
+            let limit = command.output_limit.0;
+            Ok::<_, std::io::Error>((input, Output::new(limit)?, Output::new(limit)?))
+        };
+        let (input, (stdout, stdout_end), (stderr, stderr_end)) =
+            streams().map_err(|error| failed(error.to_string()))?;
+        let join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose();
+        let started_ns = now_ns();
+        let (pid, held) = launch(&Launch {
+            program: &program,
+            argv: &command.argv,
+            env: &env,
+            cwd: &cwd,
+            stdin: input.as_fd(),
+            stdout: stdout_end.as_fd(),
+            stderr: stderr_end.as_fd(),
+            placement: &command.placement,
+            join: &join.map_err(|error| failed(error.to_string()))?.unwrap_or_default(),
+            hold,
+        })
+        .map_err(|error: LaunchError| failed(error.to_string()))?;
+        let process = LiveProcess {
+            pid,
+            group: group.id,
+            limit: command.output_limit,
+            stdout: Rc::new(stdout),
+            stderr: Rc::new(stderr),
+            held: RefCell::new(held),
+            program: name,
+            means,
+            verified: RefCell::default(),
+            started_ns: Cell::new(started_ns),
+            ended: Cell::new(None),
+            timed_out: Cell::new(None),
+            ending: Notify::new(),
+            forgotten: Cell::new(false),
+        };
+        process.verify(&self.root);
+        Ok(process)
+    }
+
+    /// By which means the process gets the huge pages it asked for; its environment says so where it must.
+    fn huge_pages(&self, command: &Command, program: &Path, env: &mut Vec<(String, String)>) -> Option<HugePagesMeans> {
+        if command.placement.huge_pages != HugePages::Always {
+            return None;
+        }
+        let means = huge_pages::means(&self.root, program);
+        if means == HugePagesMeans::GlibcTunable {
+            let tunable = huge_pages::GLIBC_TUNABLE;
+            match env.iter_mut().find(|(name, _)| name == "GLIBC_TUNABLES") {
+                Some((_, value)) => *value = format!("{value}:{tunable}"),
+                None => env.push(("GLIBC_TUNABLES".to_owned(), tunable.to_owned())),
+            }
+        }
+        Some(means)
+    }
+}
+
+impl LiveProcess {
+    /// Lets it start, if it is held.
+    pub(super) fn release(&self, root: &SysRoot) -> Result<(), Fault> {
+        let Some(held) = self.held.borrow_mut().take() else { return Ok(()) };
+        self.started_ns.set(now_ns());
+        held.release().map_err(|error| Fault::NotStarted { program: self.program.clone(), why: error.to_string() })?;
+        self.verify(root);
+        Ok(())
+    }
+
+    /// Its end, when it comes; brought about after the limit.
+    pub(super) async fn wait(&self, limit: Option<Nanos>) -> Result<Ended, Fault> {
+        if let Some(limit) = limit
+            && timeout(limit.into(), self.end()).await.is_err()
+        {
+            self.timed_out.set(Some(limit));
+            self.send(Signal::TERM);
+            if timeout(GRACE, self.end()).await.is_err() {
+                self.send(Signal::KILL);
+                timeout(KILL, self.end()).await.map_err(|_| Fault::Unkillable { pid: self.pid })?;
+            }
+        }
+        let (reaped, ended_ns) = self.end().await;
+        for output in [&self.stdout, &self.stderr] {
+            while !output.drain() && !output.has_exceeded() {
+                sleep(Duration::ZERO).await;
+            }
+        }
+        Ok(Ended {
+            ending: self.how(reaped.status),
+            started_ns: self.started_ns.get(),
+            ended_ns,
+            usage: reaped.usage,
+            verified: self.verified.borrow().clone(),
+        })
+    }
+
+    /// Sends a signal to it and its process group.
+    pub(super) fn signal(&self, number: i32) -> Result<(), Fault> {
+        let signal = Signal::from_named_raw(number)
+            .ok_or_else(|| Fault::Refused { why: format!("there is no signal {number}") })?;
+        self.send(signal);
+        Ok(())
+    }
+
+    /// A part of what it wrote, and whether more may come.
+    pub(super) async fn output(&self, stream: Stream, offset: u64, follow: bool) -> (bool, Vec<u8>) {
+        let output = match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        };
+        loop {
+            let (changed, ending) = (output.changed.notified(), self.ending.notified());
+            output.drain();
+            let more = output.is_open() && !output.has_exceeded() && !self.has_ended();
+            if !follow || !more || output.length() > offset {
+                return (more, output.part(offset));
+            }
+            tokio::select! {
+                () = changed => {}
+                () = ending => {}
+            }
+        }
+    }
+
+    /// Nobody will ask for it any more; whether it can be forgotten at once.
+    pub(super) fn forget_when_ended(&self) -> bool {
+        self.forgotten.set(true);
+        self.has_ended()
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.forgotten.get()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// To be told once, by the reaper.
+    pub(super) fn has_been_reaped(&self, reaped: Reaped) {
+        self.ended.set(Some((reaped, now_ns())));
+        self.held.borrow_mut().take();
+        self.ending.notify_waiters();
+    }
+
+    async fn end(&self) -> (Reaped, u64) {
+        loop {
+            let ending = self.ending.notified();
+            match self.ended.get() {
+                Some(ended) => return ended,
+                None => ending.await,
+            }
+        }
+    }
+
+    fn how(&self, status: Status) -> Ending {
+        if let Some(after) = self.timed_out.get() {
+            return Ending::TimedOut { after };
+        }
+        for (output, stream) in [(&self.stdout, Stream::Stdout), (&self.stderr, Stream::Stderr)] {
+            if output.has_exceeded() {
+                return Ending::TooMuchOutput { stream, limit: self.limit };
+            }
+        }
+        match status {
+            Status::Exited(status) => Ending::Exited { status },
+            Status::Signalled(signal) => Ending::Signalled { signal },
+        }
+    }
+
+    /// Looks how it really runs, unless it ended already.
+    fn verify(&self, root: &SysRoot) {
+        let seen = Verified::read(root, self.pid);
+        *self.verified.borrow_mut() = Verified { huge_pages_means: self.means, ..seen };
+    }
+
+    /// While it is not reaped, its id is nobody else's.
+    fn send(&self, signal: Signal) {
+        if !self.has_ended()
+            && let Some(pid) = Pid::from_raw(self.pid.cast_signed())
+        {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+}
+
+/// The whole environment of a process: a fixed one, then what the command adds or replaces.
+fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
+    let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
+    let fixed = [
+        ("PATH", files::search_path()),
+        ("HOME", home),
+        ("LANG", "C".to_owned()),
+        ("LC_ALL", "C".to_owned()),
+        ("TMPDIR", group.folder.display().to_string()),
+        (GROUP_VARIABLE, group.name.clone()),
+    ];
+    let mut env: Vec<(String, String)> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
+    for (name, value) in &command.env {
+        match env.iter_mut().find(|(known, _)| known == name) {
+            Some(known) => known.1.clone_from(value),
+            None => env.push((name.clone(), value.clone())),
+        }
+    }
+    env
+}
+
+/// CLOCK_MONOTONIC, in nanoseconds.
+pub(super) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}

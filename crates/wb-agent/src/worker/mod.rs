@@ -1,0 +1,221 @@
+//! The handle on a worker: everything that can be asked of a machine, the same for this one and any other.
+
+mod error;
+mod link;
+mod process;
+mod things;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::process::Child;
+use wb_model::{Bytes, Facts, Nanos, WorkerName};
+
+use crate::protocol::{FileEntry, Hello, Place, Request};
+
+pub use error::WorkerError;
+use link::Link;
+pub use process::{Ending, Finished, Process};
+pub use things::{Group, Scratch, Teardown};
+
+/// How much of a file travels at once, in bytes.
+const CHUNK: usize = 4 << 20;
+/// How long an agent may take to end after it said that it is done.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A program on a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Tool {
+    /// Where it lies.
+    pub path: String,
+    /// The SHA-256 of its file, in hexadecimal digits.
+    pub sha256: String,
+    /// What it says of its version, if it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// A worker. Clones are the same one; when the last is gone, its agent ends and leaves nothing behind.
+#[derive(Debug, Clone)]
+pub struct Worker(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: WorkerName,
+    hello: Hello,
+    link: Link,
+    child: Mutex<Option<Child>>,
+}
+
+impl Worker {
+    /// This machine, through an agent that is started here: `program agent`, in a process group of its
+    /// own, so that Ctrl-C on the terminal is not for it.
+    ///
+    /// # Errors
+    /// When the program cannot be started or is not an agent of this version.
+    pub async fn local(program: &Path) -> Result<Self, WorkerError> {
+        let start = |source| WorkerError::Start { program: program.display().to_string(), source };
+        let mut child = tokio::process::Command::new(program)
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(start)?;
+        let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
+            return Err(start(std::io::Error::other("no pipes")));
+        };
+        Self::connect(WorkerName::local(), input, output, Some(child)).await
+    }
+
+    /// A worker whose agent is spoken to over these, whoever started it.
+    ///
+    /// # Errors
+    /// When what answers is not an agent of this version.
+    pub async fn over(
+        name: WorkerName,
+        input: impl AsyncRead + Unpin + Send + 'static,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Self, WorkerError> {
+        Self::connect(name, input, output, None).await
+    }
+
+    async fn connect(
+        name: WorkerName,
+        input: impl AsyncRead + Unpin + Send + 'static,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+        child: Option<Child>,
+    ) -> Result<Self, WorkerError> {
+        let (link, hello) = Link::new(&name, input, output).await?;
+        Ok(Self(Arc::new(Inner { name, hello, link, child: Mutex::new(child) })))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &WorkerName {
+        &self.0.name
+    }
+
+    /// Where the weighbridge program lies on it: what runs native workloads there.
+    pub fn program(&self) -> &str {
+        &self.0.hello.program
+    }
+
+    /// The agent's process, when it was started by [`Worker::local`] and not closed.
+    pub fn agent_pid(&self) -> Option<u32> {
+        self.child().as_ref().and_then(Child::id)
+    }
+
+    /// Its facts, as they are now.
+    pub async fn facts(&self) -> Result<Facts, WorkerError> {
+        self.ask(Request::Facts).await
+    }
+
+    /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also
+    /// asked for its version: the first line that it prints when it is run with them.
+    pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<Tool>, WorkerError> {
+        let tool: Option<Tool> = self.ask(Request::Which { program: program.to_owned() }).await?;
+        let Some(tool) = tool else { return Ok(None) };
+        let version = if version.is_empty() { None } else { self.first_line(&tool.path, version).await? };
+        Ok(Some(Tool { version, ..tool }))
+    }
+
+    /// A private folder on it, in the agent's own or below `base`.
+    pub async fn scratch(&self, base: Option<&str>) -> Result<Scratch, WorkerError> {
+        let place: Place = self.ask(Request::Scratch { base: base.map(str::to_owned) }).await?;
+        Ok(Scratch::new(self.clone(), place))
+    }
+
+    /// Writes a file, made with these permissions or replaced.
+    pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), WorkerError> {
+        let mut offset = 0;
+        loop {
+            let end = bytes.len().min(offset + CHUNK);
+            let request = Request::Put { path: path.to_owned(), offset: offset as u64, mode };
+            let ((), _) = self.ask_with(request, bytes[offset..end].to_vec()).await?;
+            offset = end;
+            if offset == bytes.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The bytes of a file; an error where it is longer than `most`.
+    pub async fn get(&self, path: &str, most: Bytes) -> Result<Vec<u8>, WorkerError> {
+        let mut bytes = Vec::new();
+        loop {
+            let request = Request::Get { path: path.to_owned(), offset: bytes.len() as u64 };
+            let (length, part): (u64, _) = self.ask_with(request, Vec::new()).await?;
+            if length.max((bytes.len() + part.len()) as u64) > most.0 {
+                return Err(WorkerError::TooLong { worker: self.name().clone(), path: path.to_owned(), most });
+            }
+            if part.is_empty() {
+                return Ok(bytes);
+            }
+            bytes.extend(part);
+        }
+    }
+
+    /// What is in a folder, by name.
+    pub async fn list(&self, path: &str) -> Result<Vec<FileEntry>, WorkerError> {
+        self.ask(Request::List { path: path.to_owned() }).await
+    }
+
+    /// Removes a file, or a folder with all in it if it lies in a private one.
+    pub async fn remove(&self, path: &str) -> Result<(), WorkerError> {
+        self.ask(Request::Remove { path: path.to_owned() }).await
+    }
+
+    /// A new group of processes: what belongs to one attempt.
+    pub async fn group(&self) -> Result<Group, WorkerError> {
+        Ok(Group::new(self.clone(), self.ask(Request::Group).await?))
+    }
+
+    /// Ends and removes everything on the worker that was started and made through this handle, and
+    /// ends the agent.
+    pub async fn close(self) -> Result<(), WorkerError> {
+        let closed = self.ask::<()>(Request::Close).await;
+        let child = self.child().take();
+        if let Some(mut child) = child
+            && tokio::time::timeout(PATIENCE, child.wait()).await.is_err()
+        {
+            let _ = child.kill().await;
+        }
+        closed
+    }
+
+    async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
+        let group = self.group().await?;
+        let argv = [program].into_iter().chain(arguments.iter().copied());
+        let process = group.spawn(crate::Command::new(argv).output_limit(Bytes(1 << 20))).await?;
+        let finished = process.wait(Some(Nanos(10_000_000_000))).await?;
+        group.teardown().await?;
+        let both = [finished.stdout, finished.stderr].concat();
+        let text = String::from_utf8_lossy(&both);
+        Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
+    }
+
+    fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.0.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
+        Ok(self.ask_with(request, Vec::new()).await?.0)
+    }
+
+    async fn ask_with<T: serde::de::DeserializeOwned>(
+        &self,
+        request: Request,
+        payload: Vec<u8>,
+    ) -> Result<(T, Vec<u8>), WorkerError> {
+        self.0.link.call(request, payload).await
+    }
+
+    /// Asks for something without waiting for it: for what is dropped.
+    fn tell(&self, request: Request) {
+        self.0.link.tell(request);
+    }
+}

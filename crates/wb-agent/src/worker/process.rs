@@ -1,0 +1,182 @@
+//! A process on a worker.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Bytes, Nanos};
+use wb_sys::process::{ResourceUse, Verified};
+
+use crate::protocol::{Ended, Request, Spawned, Stream};
+
+use super::{Worker, WorkerError};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited {
+        /// The status.
+        status: i32,
+    },
+    /// By this signal.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// It was ended at its limit: asked to, and killed when it did not.
+    TimedOut {
+        /// The limit.
+        after: Nanos,
+    },
+    /// It was killed because it wrote too much.
+    TooMuchOutput {
+        /// To which stream.
+        stream: Stream,
+        /// What it was allowed.
+        limit: Bytes,
+    },
+}
+
+impl Ending {
+    /// Whether it ended by itself and said that all went well.
+    pub fn is_success(self) -> bool {
+        self == Self::Exited { status: 0 }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { status } => write!(f, "exit status {status}"),
+            Self::Signalled { signal } => write!(f, "killed by signal {signal}"),
+            Self::TimedOut { after } => write!(f, "timeout after {after}"),
+            Self::TooMuchOutput { stream, limit } => {
+                let stream = match stream {
+                    Stream::Stdout => "standard output",
+                    Stream::Stderr => "standard error",
+                };
+                write!(f, "killed for writing more than {limit} bytes to {stream}")
+            }
+        }
+    }
+}
+
+/// A process that has ended, and all that is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+    /// When it was started or released, by the worker's CLOCK_MONOTONIC, in nanoseconds.
+    pub started_ns: u64,
+    /// When its end was seen, by the same clock.
+    pub ended_ns: u64,
+    /// What it and the children that it waited for used.
+    pub usage: ResourceUse,
+    /// How it really ran.
+    pub verified: Verified,
+}
+
+impl Finished {
+    /// How long it ran.
+    pub fn elapsed(&self) -> Nanos {
+        Nanos(self.ended_ns.saturating_sub(self.started_ns))
+    }
+}
+
+/// A process on a worker. It lives on when this is dropped: its group ends it.
+#[derive(Debug)]
+pub struct Process {
+    worker: Worker,
+    id: u32,
+    pid: u32,
+}
+
+impl Process {
+    pub(super) fn new(worker: Worker, Spawned { id, pid }: Spawned) -> Self {
+        Self { worker, id, pid }
+    }
+
+    /// The system's id of it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it start, if it was held.
+    pub async fn release(&self) -> Result<(), WorkerError> {
+        self.worker.ask(Request::Release { process: self.id }).await
+    }
+
+    /// Waits for its end and fetches what it wrote. After the limit, counted from now, it and its
+    /// process group get SIGTERM, and SIGKILL two seconds later.
+    pub async fn wait(&self, limit: Option<Nanos>) -> Result<Finished, WorkerError> {
+        let ended: Ended = self.worker.ask(Request::Wait { process: self.id, limit }).await?;
+        let Ended { ending, started_ns, ended_ns, usage, verified } = ended;
+        let (stdout, stderr) = (self.so_far(Stream::Stdout).await?, self.so_far(Stream::Stderr).await?);
+        Ok(Finished { ending, stdout, stderr, started_ns, ended_ns, usage, verified })
+    }
+
+    /// Sends a signal, by number, to it and its process group.
+    pub async fn signal(&self, signal: i32) -> Result<(), WorkerError> {
+        self.worker.ask(Request::Signal { process: self.id, signal }).await
+    }
+
+    /// What it has written to a stream until now.
+    pub async fn so_far(&self, stream: Stream) -> Result<Vec<u8>, WorkerError> {
+        let mut bytes = Vec::new();
+        loop {
+            let (part, _) = self.part(stream, bytes.len(), false).await?;
+            if part.is_empty() {
+                return Ok(bytes);
+            }
+            bytes.extend(part);
+        }
+    }
+
+    /// Waits until it has written a line that `is_it`; that line. None when it ended, or the limit
+    /// passed, without one.
+    pub async fn wait_for_line(
+        &self,
+        stream: Stream,
+        limit: Nanos,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Result<Option<String>, WorkerError> {
+        let search = async {
+            let (mut offset, mut rest) = (0, Vec::new());
+            loop {
+                let (part, more) = self.part(stream, offset, true).await?;
+                offset += part.len();
+                rest.extend(part);
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let line = String::from_utf8_lossy(&line);
+                    if is_it(line.trim_end()) {
+                        return Ok(Some(line.trim_end().to_owned()));
+                    }
+                }
+                if !more {
+                    let line = String::from_utf8_lossy(&rest);
+                    return Ok((!rest.is_empty() && is_it(&line)).then(|| line.into_owned()));
+                }
+            }
+        };
+        tokio::time::timeout(limit.into(), search).await.unwrap_or(Ok(None))
+    }
+
+    async fn part(&self, stream: Stream, offset: usize, follow: bool) -> Result<(Vec<u8>, bool), WorkerError> {
+        let request = Request::Output { process: self.id, stream, offset: offset as u64, follow };
+        let (more, part) = self.worker.ask_with(request, Vec::new()).await?;
+        Ok((part, more))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.worker.tell(Request::Forget { process: self.id });
+    }
+}
