@@ -1,0 +1,77 @@
+//! Factoring one block of columns: recursively, so that most of its work is multiplication too.
+//!
+//! S. Toledo, "Locality of reference in LU decomposition with partial pivoting" (1997).
+
+use super::{
+    kernel::Kernels,
+    panel::{Panel, WIDEST, exchange},
+    window::Window,
+};
+use crate::{Error, HugePages};
+
+/// Columns below which columns are eliminated one by one.
+const FEW: usize = 8;
+
+/// What factoring a block of columns needs besides the block.
+pub(super) struct Factorizer {
+    kernels: Kernels,
+    half: Panel,
+}
+
+impl Factorizer {
+    pub(super) fn new(kernels: Kernels, rows: usize, huge: HugePages) -> Result<Self, Error> {
+        Ok(Self { kernels, half: Panel::new(kernels, rows, WIDEST / 2, huge)? })
+    }
+
+    pub(super) fn bytes(kernels: &Kernels, rows: usize) -> u64 {
+        Panel::bytes(kernels, rows, WIDEST / 2)
+    }
+
+    /// As [`Panel::touch`].
+    pub(super) fn touch(&mut self) {
+        self.half.touch();
+    }
+
+    /// Factors a block of columns in place, L below the diagonal and U on and above it, and
+    /// writes its row exchanges, counted from the block's top.
+    pub(super) fn factor(&mut self, mut block: Window<'_>, exchanges: &mut [usize], scratch: &mut [f64]) {
+        if block.cols() <= FEW {
+            return eliminate(&self.kernels, block, exchanges);
+        }
+        let half = (block.cols() / 2).next_multiple_of(FEW);
+        let (first, second) = exchanges.split_at_mut(half);
+        let (mut left, mut right) = block.lend().split_cols(half);
+        self.factor(left.lend(), first, scratch);
+        self.half.load(&left, first);
+        self.half.apply(right.lend(), scratch);
+        self.factor(right.split_rows(half).1, second, scratch);
+        exchange(&mut left.split_rows(half).1, second);
+        second.iter_mut().for_each(|row| *row += half);
+    }
+}
+
+/// Factors a few columns, each once all those left of it are done (the "left-looking" order, which
+/// writes every column only once or twice).
+fn eliminate(kernels: &Kernels, mut block: Window<'_>, exchanges: &mut [usize]) {
+    let mut solved = [0.0; FEW];
+    for col in 0..block.cols() {
+        let (left, mut right) = block.lend().split_cols(col);
+        let column = right.col_mut(0);
+        for row in 0..col {
+            let known = (0..row).map(|p| left.col(p)[row] * solved[p]).sum::<f64>();
+            solved[row] = column[row] - known;
+            column[row] = solved[row];
+        }
+        let (_, left) = left.split_rows(col);
+        let target = &mut column[col..];
+        let largest = kernels.eliminate(&left, &solved[..col], target);
+        let pivot = target.iter().position(|x| x.abs() == largest).unwrap_or(0);
+        exchanges[col] = col + pivot;
+        for c in 0..block.cols() {
+            block.col_mut(c).swap(col, col + pivot);
+        }
+        let (pivot, rest) = block.col_mut(col)[col..].split_at_mut(1);
+        let reciprocal = 1.0 / pivot[0];
+        rest.iter_mut().for_each(|x| *x *= reciprocal);
+    }
+}

@@ -1,0 +1,259 @@
+//! LU with partial pivoting and solve, by a team of threads.
+//!
+//! Right-looking with look-ahead, as HPL does it (A. Petitet et al., netlib.org/benchmark/hpl):
+//! while most threads bring the columns on the right up to date, one of them factors the next
+//! block of columns, so that nobody waits for it. The right-hand side travels along as one more
+//! column; only the back substitution is left at the end.
+
+use super::{
+    factor::Factorizer,
+    kernel::Kernels,
+    panel::{Panel, WIDEST},
+    window::{Shared, Window},
+};
+use crate::{Error, HugePages, team::Member};
+use std::{
+    ops::Range,
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// Columns of the widest strip that one thread takes at once, so that its solved rows fit into the
+/// second-level cache: a multiple of every tile's width.
+const WIDEST_STRIP: usize = 240;
+/// Columns of the narrowest strip, unless there are no more.
+const NARROWEST_STRIP: usize = 48;
+
+/// Columns that the back substitution eliminates at once.
+const FEW: usize = 8;
+
+/// Everything that solving needs besides the matrix; made once, used for every repeat.
+pub(super) struct Workspace {
+    n: usize,
+    kernels: Kernels,
+    steps: Vec<Step>,
+    /// The panel that is applied and the one that is being made, by turns.
+    panels: [RwLock<Panel>; 2],
+    /// One for every thread.
+    own: Vec<Mutex<Own>>,
+}
+
+/// One block of columns: factored during the step before, applied in this one.
+struct Step {
+    cols: Range<usize>,
+    /// The next strip that nobody has taken.
+    ticket: AtomicUsize,
+}
+
+/// What one thread needs for itself.
+struct Own {
+    factorizer: Factorizer,
+    exchanges: [usize; WIDEST],
+    scratch: Vec<f64>,
+}
+
+impl Workspace {
+    pub(super) fn new(n: usize, threads: usize, kernels: Kernels, huge: HugePages) -> Result<Self, Error> {
+        let panel = || Panel::new(kernels, n, WIDEST, huge).map(RwLock::new);
+        let own = || {
+            let factorizer = Factorizer::new(kernels, n, huge)?;
+            let scratch = vec![0.0; WIDEST * WIDEST_STRIP];
+            Ok(Mutex::new(Own { factorizer, exchanges: [0; WIDEST], scratch }))
+        };
+        Ok(Self {
+            n,
+            kernels,
+            steps: steps(n),
+            panels: [panel()?, panel()?],
+            own: (0..threads).map(|_| own()).collect::<Result<_, Error>>()?,
+        })
+    }
+
+    /// Bytes that [`Workspace::new`] takes.
+    pub(super) fn bytes(n: usize, threads: usize, kernels: &Kernels) -> u64 {
+        let scratch = WIDEST * WIDEST_STRIP * size_of::<f64>();
+        let own = Factorizer::bytes(kernels, n).saturating_add(scratch as u64);
+        let shared = Panel::bytes(kernels, n, WIDEST).saturating_mul(2);
+        own.saturating_mul(threads as u64).saturating_add(shared)
+    }
+
+    /// As [`Panel::touch`]; every member calls it.
+    pub(super) fn touch(&self, member: &Member<'_>) {
+        let mut own = self.own(member);
+        own.factorizer.touch();
+        own.scratch.fill(0.0);
+        for panel in self.panels.iter().skip(member.index).step_by(member.count) {
+            panel.write().unwrap_or_else(PoisonError::into_inner).touch();
+        }
+    }
+
+    /// Makes it ready for the next matrix. No member may be in `solve`.
+    pub(super) fn reset(&self) {
+        self.steps.iter().for_each(|step| step.ticket.store(0, Relaxed));
+    }
+
+    /// Solves [A|b], n rows by n+1 columns, in place: x takes the place of b.
+    ///
+    /// # Safety
+    /// Every member of the team, and nobody else, is here with the same matrix.
+    pub(super) unsafe fn solve(&self, matrix: &Shared<'_>, member: &Member<'_>) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.factor(matrix, member);
+            self.substitute(matrix, member);
+        }
+    }
+
+    /// # Safety
+    /// As for `solve`.
+    unsafe fn factor(&self, matrix: &Shared<'_>, member: &Member<'_>) {
+        let mut own = self.own(member);
+        let panel = |step: usize| &self.panels[step % 2];
+        if member.index == 0 {
+            // SAFETY: the others wait at the barrier.
+            let block = unsafe { matrix.part(0..self.n, self.steps[0].cols.clone()) };
+            own.make(block, panel(0));
+        }
+        member.wait();
+        for (k, step) in self.steps.iter().enumerate() {
+            let applied = panel(k).read().unwrap_or_else(PoisonError::into_inner);
+            let strips = Strips::after(step, self.steps.get(k + 1), self.n + 1, member.count);
+            while let Some((strip, is_next)) = strips.get(step.ticket.fetch_add(1, Relaxed)) {
+                // SAFETY: a ticket is drawn once, strips do not overlap, and the barrier below
+                // separates the steps.
+                let mut strip = unsafe { matrix.part(step.cols.start..self.n, strip) };
+                applied.apply(strip.lend(), &mut own.scratch);
+                if is_next {
+                    own.make(strip.split_rows(step.cols.len()).1, panel(k + 1));
+                }
+            }
+            drop(applied);
+            member.wait();
+        }
+    }
+
+    /// Nobody else ever asks for it.
+    fn own(&self, member: &Member<'_>) -> MutexGuard<'_, Own> {
+        self.own[member.index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Solves U·x = y, where y is the last column of what `factor` left, and leaves x there.
+    ///
+    /// # Safety
+    /// As for `solve`.
+    unsafe fn substitute(&self, matrix: &Shared<'_>, member: &Member<'_>) {
+        let last = self.n..self.n + 1;
+        for Step { cols, .. } in self.steps.iter().rev() {
+            if member.index == 0 {
+                // SAFETY: the others wait at the barrier.
+                let (block, mut y) =
+                    unsafe { (matrix.part(cols.clone(), cols.clone()), matrix.part(cols.clone(), last.clone())) };
+                substitute(&self.kernels, block, y.col_mut(0));
+            }
+            member.wait();
+            let rows = member.share(cols.start);
+            // SAFETY: shares do not overlap, and end above the rows of `x`.
+            let mut y = unsafe { matrix.part(rows.clone(), last.clone()) };
+            for few in cols.clone().step_by(FEW).map(|first| first..cols.end.min(first + FEW)) {
+                // SAFETY: these are only read until the next barrier.
+                let (columns, x) = unsafe { (matrix.view(rows.clone(), few.clone()), matrix.view(few, last.clone())) };
+                self.kernels.eliminate(&columns, x.col(0), y.col_mut(0));
+            }
+            member.wait();
+        }
+    }
+}
+
+impl Own {
+    /// Factors a block of columns and makes a panel of it.
+    fn make(&mut self, mut block: Window<'_>, panel: &RwLock<Panel>) {
+        let exchanges = &mut self.exchanges[..block.cols()];
+        self.factorizer.factor(block.lend(), exchanges, &mut self.scratch);
+        panel.write().unwrap_or_else(PoisonError::into_inner).load(&block, exchanges);
+    }
+}
+
+/// Solves U·x = y in place for a small upper triangle.
+fn substitute(kernels: &Kernels, triangle: Window<'_>, y: &mut [f64]) {
+    let mut rest = triangle;
+    for col in (0..y.len()).rev() {
+        let (before, column) = rest.split_cols(col);
+        y[col] /= column.col(0)[col];
+        let (above, x) = y.split_at_mut(col);
+        kernels.eliminate(&column, &x[..1], above);
+        rest = before;
+    }
+}
+
+/// The columns right of a panel, cut for the team: first the next block of columns, then the rest.
+struct Strips {
+    next: Range<usize>,
+    rest: Range<usize>,
+    width: usize,
+}
+
+impl Strips {
+    fn after(step: &Step, next: Option<&Step>, end: usize, threads: usize) -> Self {
+        let next = next.map_or(step.cols.end..step.cols.end, |next| next.cols.clone());
+        let rest = next.end..end;
+        let fair = rest.len().div_ceil(4 * threads).next_multiple_of(NARROWEST_STRIP / 2);
+        Self { next, rest, width: fair.clamp(NARROWEST_STRIP, WIDEST_STRIP) }
+    }
+
+    /// The strip of a ticket, and whether it is the next block.
+    fn get(&self, ticket: usize) -> Option<(Range<usize>, bool)> {
+        if ticket == 0 && !self.next.is_empty() {
+            return Some((self.next.clone(), true));
+        }
+        let index = if self.next.is_empty() { ticket } else { ticket - 1 };
+        let start = self.rest.start + index * self.width;
+        (start < self.rest.end).then(|| (start..self.rest.end.min(start + self.width), false))
+    }
+}
+
+/// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end,
+/// where the others would wait for the one who factors.
+fn steps(n: usize) -> Vec<Step> {
+    const NARROWEST: usize = 64;
+    let (mut steps, mut start) = (Vec::new(), 0);
+    while start < n {
+        let width = ((n - start) / 16).next_multiple_of(8).clamp(NARROWEST, WIDEST);
+        let end = n.min(start + width);
+        steps.push(Step { cols: start..end, ticket: AtomicUsize::new(0) });
+        start = end;
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_and_strips_cover_every_column_once(n in 1usize..3000, threads in 1usize..9) {
+            let steps = steps(n);
+            let mut factored = 0;
+            for (k, step) in steps.iter().enumerate() {
+                prop_assert_eq!(step.cols.start, factored);
+                prop_assert!(step.cols.len() <= WIDEST);
+                factored = step.cols.end;
+                let strips = Strips::after(step, steps.get(k + 1), n + 1, threads);
+                let mut updated = factored;
+                let mut ticket = 0;
+                while let Some((strip, is_next)) = strips.get(ticket) {
+                    prop_assert_eq!(strip.start, updated);
+                    prop_assert!(strip.len() <= WIDEST_STRIP);
+                    prop_assert_eq!(is_next, ticket == 0 && k + 1 < steps.len());
+                    updated = strip.end;
+                    ticket += 1;
+                }
+                prop_assert_eq!(updated, n + 1);
+            }
+            prop_assert_eq!(factored, n);
+        }
+    }
+}
