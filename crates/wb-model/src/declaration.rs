@@ -23,6 +23,19 @@ pub struct Requirement {
     pub program: String,
     /// Debian's package that has it.
     pub package: String,
+    /// The arguments with which it tells its version.
+    pub version: Vec<String>,
+}
+
+impl Requirement {
+    /// A program of a package, which tells its version when called with `version`.
+    pub fn new(program: &str, package: &str, version: &[&str]) -> Self {
+        Self {
+            program: program.to_owned(),
+            package: package.to_owned(),
+            version: version.iter().map(|arg| (*arg).to_owned()).collect(),
+        }
+    }
 }
 
 /// A test's declaration: help, validation, `list`, documentation and schema come from it.
