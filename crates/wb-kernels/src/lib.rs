@@ -15,6 +15,7 @@ pub mod himeno;
 mod isa;
 pub mod linpack;
 pub mod memory;
+mod opaque;
 pub mod ramspeed;
 pub mod team;
 mod work;

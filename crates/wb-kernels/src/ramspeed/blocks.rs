@@ -1,9 +1,8 @@
 //! The measured loops of the block-size sweep.
 
-use super::opaque::opaque;
 use super::sweep::Op;
 use super::words::{Words, scalar::Word};
-use crate::Isa;
+use crate::{Isa, opaque};
 
 /// Reads or writes a block of so many words so many times. Reading returns the wrapping sum of
 /// all words over all passes, writing leaves the number of passes in every word and returns 0.
@@ -73,7 +72,7 @@ unsafe fn read<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
         let mut sums = [W::splat(0); TURN];
         let mut rest = 0u64;
         for _ in 0..passes {
-            let block = opaque(block);
+            let block = opaque::pointer(block);
             let mut k = 0;
             while k + TURN * W::N <= words {
                 for (vector, sum) in sums.iter_mut().enumerate() {
@@ -97,7 +96,7 @@ unsafe fn write<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
     // SAFETY: no store reaches beyond `words`.
     unsafe {
         for pass in 1..=passes {
-            let block = opaque(block);
+            let block = opaque::pointer(block);
             let value = W::splat(pass);
             let mut k = 0;
             while k + TURN * W::N <= words {

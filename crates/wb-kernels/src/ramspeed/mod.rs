@@ -14,7 +14,6 @@
 //! of passes is exact in both kinds and every word of it is checked afterwards.
 
 mod blocks;
-mod opaque;
 mod pass;
 mod run;
 pub mod sweep;

@@ -1,8 +1,8 @@
 //! Passes of one operation over arrays in memory.
 
-use super::{opaque::opaque, pass::pass};
+use super::pass::pass;
 use crate::{
-    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus,
+    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus, opaque,
     team::{self, Member, Span},
     work::measure,
 };
@@ -237,7 +237,7 @@ impl Arrays {
             for _ in 0..passes {
                 // SAFETY: the instruction set was required; the arrays are this member's share,
                 // which begins at a line.
-                unsafe { pass(opaque(to), a, b, words) }
+                unsafe { pass(opaque::pointer(to), a, b, words) }
             }
         });
         // SAFETY: this member's share of the result, which nobody writes any more.

@@ -1,9 +1,9 @@
 //! The block-size sweep: reading or writing blocks of growing size over and over, each thread its
 //! own. Where the curve drops, a cache ends.
 
-use super::{blocks::block, opaque::opaque};
+use super::blocks::block;
 use crate::{
-    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus,
+    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus, opaque,
     team::{self, Span},
     work::measure,
 };
@@ -170,9 +170,9 @@ impl Blocks<'_> {
             let block = self.of(member.index);
             // SAFETY: the instruction set was required; the block is this thread's alone and its
             // memory is longer. One pass beforehand brings it into the caches that hold it.
-            unsafe { kernel(opaque(block), words, 1) };
+            unsafe { kernel(opaque::pointer(block), words, 1) };
             // SAFETY: as above.
-            let (sum, span) = member.timed(|| unsafe { kernel(opaque(block), words, passes) });
+            let (sum, span) = member.timed(|| unsafe { kernel(opaque::pointer(block), words, passes) });
             // SAFETY: as above, and nobody writes it any more.
             let found = unsafe { std::slice::from_raw_parts(block, words) };
             let right = match self.config.op {

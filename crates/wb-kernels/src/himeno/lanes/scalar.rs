@@ -1,7 +1,8 @@
-//! One lane. Loads and stores are volatile: the compiler may neither merge nor vectorise them,
-//! and with no vector to load or store into, arithmetic stays one element per instruction.
+//! One lane. Loads and stores are volatile, so that they are neither merged nor vectorised, and
+//! results are opaque, so that no two of them end up in one vector. A test disassembles the loops.
 
 use super::Lanes;
+use crate::opaque::{double, single};
 
 #[derive(Clone, Copy)]
 pub(in crate::himeno) struct F32x1(f32);
@@ -28,19 +29,19 @@ unsafe impl Lanes for F32x1 {
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(single(self.0 + other.0))
     }
     #[inline(always)]
     unsafe fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        Self(single(self.0 - other.0))
     }
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
-        Self(self.0 * other.0)
+        Self(single(self.0 * other.0))
     }
     #[inline(always)]
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self {
-        Self(self.0 * factor.0 + term.0)
+        Self(single(single(self.0 * factor.0) + term.0))
     }
     #[inline(always)]
     unsafe fn no_sum() -> f64 {
@@ -48,8 +49,8 @@ unsafe impl Lanes for F32x1 {
     }
     #[inline(always)]
     unsafe fn add_squares(self, sum: f64) -> f64 {
-        let wide = f64::from(self.0);
-        sum + wide * wide
+        let wide = double(f64::from(self.0));
+        sum + double(wide * wide)
     }
     #[inline(always)]
     unsafe fn total(sum: f64) -> f64 {

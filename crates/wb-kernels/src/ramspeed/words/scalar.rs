@@ -1,7 +1,9 @@
-//! One word. Loads and stores are volatile: the compiler may neither merge nor vectorise them, nor
-//! turn a loop into a call of memcpy.
+//! One word. Loads and stores are volatile, so that they are neither merged nor vectorised nor
+//! become a call of memcpy, and results are opaque, so that no two of them end up in one vector. A
+//! test disassembles the loops.
 
 use super::Words;
+use crate::opaque::double;
 
 #[derive(Clone, Copy)]
 pub(in crate::ramspeed) struct Word(u64);
@@ -52,15 +54,15 @@ unsafe impl Words for Word {
     }
     #[inline(always)]
     unsafe fn add_floating(self, other: Self) -> Self {
-        Self((self.floating() + other.floating()).to_bits())
+        Self(double(self.floating() + other.floating()).to_bits())
     }
     #[inline(always)]
     unsafe fn mul_floating(self, other: Self) -> Self {
-        Self((self.floating() * other.floating()).to_bits())
+        Self(double(self.floating() * other.floating()).to_bits())
     }
     #[inline(always)]
     unsafe fn mul_add_floating(self, factor: Self, term: Self) -> Self {
-        Self((self.floating() * factor.floating() + term.floating()).to_bits())
+        Self(double(double(self.floating() * factor.floating()) + term.floating()).to_bits())
     }
     #[inline(always)]
     unsafe fn total(self) -> u64 {
