@@ -7,16 +7,29 @@
 
 pub mod artefacts;
 pub mod attempt;
+pub mod count;
+pub mod declarative;
 pub mod evaluate;
+pub mod external;
 pub mod failure;
+pub mod fio;
+pub mod fio_nbd;
 pub mod himeno;
+pub mod knees;
+pub mod linpack;
 pub mod measured;
 pub mod native;
+pub mod ramspeed;
+pub mod ramspeed_sweep;
+pub mod redis;
 pub mod registry;
 pub mod test;
+#[cfg(test)]
+mod testing;
 
 pub use artefacts::Artefacts;
 pub use attempt::{Attempt, Site};
+pub use declarative::{Declarative, DefinitionError};
 pub use failure::Failure;
 pub use measured::{Answer, Latencies, Measured, Rejected, SampleCurve};
 pub use registry::Registry;

@@ -9,11 +9,21 @@ use wb_model::{Class, Facts, HugePages, Metric, Placement, Value};
 use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Solved};
 
 /// Under this name the report of a kernel is kept.
-const REPORT: &str = "report";
+pub const REPORT: &str = "report";
 
 /// Runs a kernel and keeps its report.
 pub async fn exec<R: DeserializeOwned>(
     attempt: &mut Attempt,
+    kernel: &str,
+    config: &impl Serialize,
+) -> Result<R, Failure> {
+    exec_as(attempt, REPORT, kernel, config).await
+}
+
+/// Runs a kernel and keeps its report under a name, for tests that run several.
+pub async fn exec_as<R: DeserializeOwned>(
+    attempt: &mut Attempt,
+    name: &str,
     kernel: &str,
     config: &impl Serialize,
 ) -> Result<R, Failure> {
@@ -22,14 +32,19 @@ pub async fn exec<R: DeserializeOwned>(
     // The kernels pin their own threads and ask for their own pages; the rest is the process's.
     let placement = Placement { huge_pages: HugePages::Inherit, ..attempt.site.placement.clone() };
     let command = attempt.site.command([program.as_str(), "exec", kernel, &config]).placement(placement);
-    let output = attempt.run(REPORT, command).await?;
+    let output = attempt.run(name, command).await?;
     serde_json::from_slice(&output)
         .map_err(|error| Failure::crashed(format!("{kernel}: its report is no JSON: {error}")))
 }
 
 /// The report of a kernel.
 pub fn report<R: DeserializeOwned>(artefacts: &Artefacts) -> Result<R, Rejected> {
-    artefacts.json(&format!("{REPORT}.stdout"))
+    report_as(artefacts, REPORT)
+}
+
+/// The report of a kernel that was kept under a name.
+pub fn report_as<R: DeserializeOwned>(artefacts: &Artefacts, name: &str) -> Result<R, Rejected> {
+    artefacts.json(&format!("{name}.stdout"))
 }
 
 /// The work of this attempt: what earlier ones did, or as much as takes the time.

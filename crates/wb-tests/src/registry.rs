@@ -1,14 +1,22 @@
 //! All tests there are.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use wb_model::{Declaration, Facts, Nanos, Params, Value};
 use wb_plan::Catalogue;
 use wb_stats::Rule;
 
-use crate::Test;
+use crate::declarative::{self, Declarative, DefinitionError};
+use crate::fio::Fio;
+use crate::fio_nbd::FioNbd;
 use crate::himeno::Himeno;
+use crate::linpack::Linpack;
+use crate::ramspeed::Ramspeed;
+use crate::ramspeed_sweep::RamspeedSweep;
+use crate::redis::Redis;
+use crate::Test;
 
 /// The tests that can be run, by name.
 #[derive(Clone, Default)]
@@ -26,8 +34,24 @@ impl Registry {
     /// The tests that come with the program.
     pub fn built_in() -> Self {
         let mut registry = Self::default();
+        registry.add(Fio);
+        registry.add(FioNbd);
         registry.add(Himeno);
+        registry.add(Ramspeed);
+        registry.add(RamspeedSweep);
+        registry.add(Linpack);
+        registry.add(Redis);
+        declarative::shipped().for_each(|test| registry.add(test));
         registry
+    }
+
+    /// Adds every test that a `*.toml` in a folder defines.
+    ///
+    /// # Errors
+    /// When one cannot be read, or says something that a definition cannot say; none is added then.
+    pub fn add_folder(&mut self, folder: &Path) -> Result<(), DefinitionError> {
+        Declarative::read_folder(folder)?.into_iter().for_each(|test| self.add(test));
+        Ok(())
     }
 
     /// Adds a test; one of the same name gives way to it.

@@ -1,0 +1,92 @@
+//! A number of things to do, or as many as fill a sample's time.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// How much is done in one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Count {
+    /// As much as fills the sample's time: found out once, then the same in every sample.
+    #[default]
+    Auto,
+    /// Exactly so much.
+    Exactly(u64),
+}
+
+/// A text that is no count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither `auto` nor a whole number above 0")]
+pub struct BadCount(String);
+
+impl FromStr for Count {
+    type Err = BadCount;
+
+    fn from_str(text: &str) -> Result<Self, BadCount> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            number => match number.parse() {
+                Ok(count) if count > 0 => Ok(Self::Exactly(count)),
+                _ => Err(BadCount(text.to_owned())),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Exactly(count) => write!(f, "{count}"),
+        }
+    }
+}
+
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Count {
+    fn schema_name() -> Cow<'static, str> {
+        "Count".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_a_number_or_auto() {
+        assert_eq!("auto".parse(), Ok(Count::Auto));
+        assert_eq!("10000000".parse(), Ok(Count::Exactly(10_000_000)));
+        for text in ["0", "-1", "", "1.5", "many", "1e7"] {
+            assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_count_survives_json() {
+        for count in [Count::Auto, Count::Exactly(7)] {
+            let json = serde_json::to_string(&count).unwrap();
+            assert_eq!(serde_json::from_str::<Count>(&json).unwrap(), count);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! linpack: a dense system of equations, factored and solved; bound by arithmetic.
+//!
+//! Start with [`Params`]; then `own` is the kernel of this program, `program` runs the linpack of others.
+
+pub mod external;
+mod own;
+mod params;
+mod program;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use async_trait::async_trait;
+use wb_kernels::linpack::{RESIDUAL_LIMIT, operations, valid};
+use wb_model::outcome::Gate;
+use wb_model::{Class, Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
+
+use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
+
+pub use params::Params;
+
+/// Linpack: LU factorisation with partial pivoting, and solve (J. Dongarra et al., 1979).
+pub struct Linpack;
+
+#[async_trait]
+impl Measure for Linpack {
+    type Params = Params;
+    type Prepared = ();
+
+    fn about(&self) -> About {
+        About {
+            name: "linpack",
+            summary: "dense linear system; arithmetic of one process",
+            version: 1,
+            scope: Scope::Sample,
+        }
+    }
+
+    fn requires(&self, params: &Params) -> Vec<Requirement> {
+        program::requires(params)
+    }
+
+    fn resolve(&self, given: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        let threads = params::steps(2 * facts.cpus.len() as i64).into_iter().map(Value::Integer).collect();
+        let external = given.get("linpack-binary").is_some_and(|binary| !binary.to_string().is_empty());
+        let isa = (!external).then(|| ("isa".to_owned(), vec![native::widest(facts)]));
+        isa.into_iter().chain([("threads".to_owned(), threads)]).collect()
+    }
+
+    fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
+        params.fault().or_else(|| match params.is_external() {
+            true => native::too_large(program::bytes(params), facts),
+            false => own::unsupported(params, placement, facts),
+        })
+    }
+
+    fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
+        // A core of today makes 10 to 50 GFLOPS; a sample is at least one solution.
+        let solves = params.samples().unwrap_or(1) as f64;
+        let solving = Nanos::from_seconds(solves * operations(params.size()) / 2e10);
+        Nanos(min_time.0.max(solving.0).saturating_mul(5) / 4 + 50_000_000 + program::beside(params).0)
+    }
+
+    fn metrics(&self, params: &Params) -> Vec<Metric> {
+        let residency = (!params.is_external()).then(native::residency_metric);
+        let first = [Metric::throughput("gflops", "gflops").primary(), Metric::check("residual", "")];
+        first.into_iter().chain(residency).collect()
+    }
+
+    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
+        match params.is_external() {
+            true => program::sample(params, attempt).await,
+            false => own::sample(params, attempt).await,
+        }
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        match params.is_external() {
+            true => program::study(params, artefacts),
+            false => own::study(params, artefacts),
+        }
+    }
+
+    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+        native::scaling(cells, "throughput/gflops")
+    }
+}
+
+/// One solution, whoever computed it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Solution {
+    seconds: f64,
+    gflops: f64,
+    residual: f64,
+    /// Whether the program found its own answer right.
+    passed: bool,
+}
+
+/// The values of a sample's solutions, put to the questions that hold for all of them. `elapsed` is how long the
+/// process ran, by another clock than its own.
+fn values(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measured {
+    let times = || solutions.iter().map(|solution| 1.0 / solution.gflops);
+    let gflops = solutions.len() as f64 / times().sum::<f64>();
+    let residual = solutions.iter().map(|solution| solution.residual).fold(0.0, worse);
+    let mut measured =
+        Measured::default().with(Class::Throughput, "gflops", gflops).with(Class::Check, "residual", residual);
+    measured.require(solutions.len() as u64 == wanted, Gate::Work, || {
+        format!("{} solutions of {wanted} are there", solutions.len())
+    });
+    let right = valid(residual) && solutions.iter().all(|solution| solution.passed);
+    measured.require(right, Gate::Answer, || {
+        format!("the residual is {residual:e}; that of a right answer is below {RESIDUAL_LIMIT}")
+    });
+    let seconds: f64 = solutions.iter().map(|solution| solution.seconds).sum();
+    // Printed times are rounded to 10 ms at worst.
+    let rounding = 0.005 * solutions.len() as f64;
+    measured.require(seconds <= elapsed + rounding, Gate::Possible, || {
+        format!("solving took {seconds} s of a process that ran {elapsed} s")
+    });
+    measured
+}
+
+/// The larger, and NaN where one is.
+fn worse(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a >= b { a } else { b }
+}
+
+/// How long a measured process ran.
+fn elapsed(artefacts: &Artefacts, name: &str) -> Result<f64, Rejected> {
+    let process: serde_json::Value = artefacts.json(&format!("{name}.process.json"))?;
+    let seconds = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64);
+    seconds.ok_or_else(|| Rejected::output(format!("{name}.process.json does not tell how long it ran")))
+}
+
+/// Output that is no result; one that contradicts itself is of another unit.
+fn unreadable(error: &external::OutputError) -> Rejected {
+    let gate = match error {
+        external::OutputError::Inconsistent { .. } => Gate::Possible,
+        _ => Gate::Output,
+    };
+    Rejected { gate, figures: error.to_string() }
+}
+
+/// A refusal that names the parameter.
+fn about(parameter: &str, why: impl fmt::Display) -> String {
+    format!("`{parameter}`: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::invalid_by;
+
+    const RIGHT: Solution = Solution { seconds: 0.1, gflops: 50.0, residual: 0.02, passed: true };
+
+    #[test]
+    fn speed_is_all_work_over_all_time() {
+        let measured = values(&[RIGHT, Solution { gflops: 25.0, ..RIGHT }], 2, 1.0);
+        assert!((measured.values["throughput/gflops"] - 100.0 / 3.0).abs() < 1e-12);
+        assert_eq!(invalid_by(&measured), None);
+    }
+
+    #[test]
+    fn what_was_not_solved_right_or_not_in_that_time_does_not_count() {
+        let one = |changed: Solution| invalid_by(&values(&[changed], 1, 1.0));
+        assert_eq!(one(Solution { residual: 16.0, ..RIGHT }), Some(Gate::Answer));
+        assert_eq!(one(Solution { residual: f64::NAN, ..RIGHT }), Some(Gate::Answer));
+        assert_eq!(one(Solution { passed: false, ..RIGHT }), Some(Gate::Answer));
+        assert_eq!(one(Solution { seconds: 1.1, ..RIGHT }), Some(Gate::Possible));
+        assert_eq!(invalid_by(&values(&[RIGHT], 2, 1.0)), Some(Gate::Work));
+        assert_eq!(invalid_by(&values(&[], 1, 1.0)), Some(Gate::Work));
+    }
+}

@@ -1,0 +1,118 @@
+//! Our own kernel.
+
+use wb_kernels::linpack::{Config, Report, bytes_needed};
+use wb_kernels::{Isa, Work};
+use wb_model::outcome::Gate;
+use wb_model::{Facts, Placement};
+
+use super::{Params, Solution, elapsed, operations, values};
+use crate::{Artefacts, Attempt, Failure, Measured, Rejected, native};
+
+fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> Config {
+    Config {
+        n: params.size(),
+        leading_dimension: params.leading_dimension() as usize,
+        alignment: params.alignment_values as usize * 1024,
+        cpus: native::cpus(params.threads.unwrap_or(1), placement, facts),
+        huge_pages: native::huge_pages(placement),
+        seed: 0,
+        work,
+        isa: Some(params.isa.unwrap_or(Isa::Scalar)),
+    }
+}
+
+/// Why it cannot be measured on such a machine.
+pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
+    let config = config(params, placement, facts, Work::Iterations(1));
+    native::lacks(params.isa, facts).or_else(|| native::too_large(bytes_needed(&config), facts))
+}
+
+pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
+    let work = params.samples().map_or_else(|| native::work(attempt), Work::Iterations);
+    let config = config(params, &attempt.site.placement, &attempt.site.facts, work);
+    attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
+    let report: Report = native::exec(attempt, "linpack", &config).await?;
+    attempt.worked(report.repeats.len() as u64);
+    Ok(())
+}
+
+pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    let config: Config = artefacts.json("config.json")?;
+    let report: Report = native::report(artefacts)?;
+    let operations = operations(config.n);
+    let solution =
+        |seconds: f64, residual| Solution { seconds, gflops: operations / seconds * 1e-9, residual, passed: true };
+    let solutions: Vec<Solution> =
+        report.repeats.iter().map(|repeat| solution(repeat.seconds, repeat.residual)).collect();
+    let wanted = match config.work {
+        Work::Iterations(repeats) => repeats,
+        Work::Seconds(_) => solutions.len().max(1) as u64,
+    };
+    let mut measured = values(&solutions, wanted, elapsed(artefacts, native::REPORT)?);
+    let by_time = measured.values["throughput/gflops"];
+    measured.require((report.gflops / by_time - 1.0).abs() < 1e-6, Gate::Possible, || {
+        format!("{} GFLOPS, and the times make {by_time}", report.gflops)
+    });
+    let asked = (params.isa, params.threads.map(|threads| threads as usize));
+    let done = (Some(report.isa), Some(report.threads));
+    measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
+    native::residency(&mut measured, report.residency, config.huge_pages);
+    measured.explain("isa", report.isa);
+    measured.explain("solutions", solutions.len());
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Validity;
+
+    use super::*;
+    use crate::testing::{folder, invalid_by};
+
+    const CONFIG: &str =
+        r#"{"n":1000,"leading-dimension":1000,"alignment":4096,"cpus":[0],"work":{"iterations":2},"isa":"avx2"}"#;
+    const PROCESS: &str = r#"{"elapsed-seconds":0.2}"#;
+
+    fn report() -> String {
+        let gflops = 2.0 * operations(1000) / 0.08 * 1e-9;
+        format!(
+            r#"{{"gflops":{gflops},"repeats":[{{"seconds":0.03,"residual":0.01}},{{"seconds":0.05,"residual":0.02}}],"residual":0.02,"isa":"avx2","threads":1,"residency":{{"bytes":8008000,"huge-bytes":0}}}}"#
+        )
+    }
+
+    fn study(report: &str) -> Result<Measured, Rejected> {
+        let files = [("config.json", CONFIG), ("report.stdout", report), ("report.process.json", PROCESS)];
+        let params = Params { threads: Some(1), isa: Some(Isa::Avx2), ..Params::default() };
+        super::study(&params, &Artefacts::new(folder(&files).path()))
+    }
+
+    #[test]
+    fn a_right_report_is_valid() {
+        let measured = study(&report()).unwrap();
+        assert_eq!(measured.validity, Validity::Valid);
+        assert!((measured.values["throughput/gflops"] - 16.704).abs() < 1e-3);
+        assert_eq!(measured.values["check/residual"], 0.02);
+    }
+
+    #[test]
+    fn what_was_not_done_right_does_not_count() {
+        for (from, to, gate) in [
+            ("0.02}", "17.0}", Gate::Answer),
+            (r#""isa":"avx2""#, r#""isa":"scalar""#, Gate::Work),
+            (r#""threads":1"#, r#""threads":2"#, Gate::Work),
+            (r#""gflops":16"#, r#""gflops":26"#, Gate::Possible),
+            (r#"},{"seconds":0.05,"residual":0.02}"#, "}", Gate::Work),
+        ] {
+            let changed = report().replace(from, to);
+            assert_ne!(changed, report());
+            assert_eq!(invalid_by(&study(&changed).unwrap()), Some(gate), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_rejected() {
+        for report in ["", "{}", &report()[..40], &report().replace("0.03", "NaN")] {
+            assert_eq!(study(report).unwrap_err().gate, Gate::Output);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The parameters of linpack: those of pbench-linpack, by its names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_kernels::Isa;
+use wb_model::Axis;
+
+use super::about;
+use crate::count::Count;
+
+/// How a linpack cell is measured
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Params {
+    /// Threads, each pinned to a core of its own while there are enough
+    #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "steps from 1 to 2 × the CPUs, as run-perf: 1, 4, 8, 12, 16 on 8"))]
+    pub(super) threads: Option<u32>,
+    /// Equations to solve
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-aliases" = ["n"]))]
+    pub(super) problem_sizes: Axis<u64>,
+    /// Numbers from one column of the matrix to the next; 0: as many as equations
+    #[schemars(range(max = 1_000_000))]
+    pub(super) leading_dimensions: u64,
+    /// Alignment of the matrix in KiB, a power of two
+    #[schemars(range(min = 1, max = 1024))]
+    pub(super) alignment_values: u64,
+    /// Solutions in one sample; auto: as many as fill its time
+    pub(super) run_samples: Count,
+    /// Instruction set of our own kernel
+    #[schemars(extend("x-resolved" = "the widest of the worker's CPU; none with linpack-binary"))]
+    pub(super) isa: Option<Isa>,
+    /// A linpack program to run instead of our own kernel: its name or path
+    pub(super) linpack_binary: String,
+    /// What linpack-binary is, which decides its input and output
+    pub(super) linpack_kind: Kind,
+    /// With linpack-binary: whether OMP_NUM_THREADS and KMP_AFFINITY are set
+    pub(super) use_omp: bool,
+    /// With linpack-binary: KMP_AFFINITY
+    pub(super) kmp_affinity: String,
+    /// With linpack-binary: arguments of numactl, which then starts it
+    pub(super) numactl_args: String,
+    /// With xlinpack: first line of its input
+    pub(super) lininput_header: String,
+    /// With xlinpack: second line of its input, which it prints
+    pub(super) lininput_subheader: String,
+}
+
+/// What kind of linpack program another one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    /// By its name: hpcc or hpl where that is part of it, else xlinpack
+    #[default]
+    Auto,
+    /// Intel's linpack for shared memory
+    Xlinpack,
+    /// High-Performance Linpack
+    Hpl,
+    /// HPC Challenge, of which HPL is a part
+    Hpcc,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            problem_sizes: Axis(4000),
+            leading_dimensions: 0,
+            alignment_values: 4,
+            run_samples: Count::Auto,
+            isa: None,
+            linpack_binary: String::new(),
+            linpack_kind: Kind::Auto,
+            use_omp: true,
+            kmp_affinity: "nowarnings,compact,1,0,granularity=fine".to_owned(),
+            numactl_args: String::new(),
+            lininput_header: "LINPACK Benchmark data file (linpack.input)".to_owned(),
+            lininput_subheader: "LINPACK Benchmark data".to_owned(),
+        }
+    }
+}
+
+impl Params {
+    /// Equations.
+    pub(super) fn size(&self) -> usize {
+        *self.problem_sizes as usize
+    }
+
+    /// Numbers from one column to the next.
+    pub(super) fn leading_dimension(&self) -> u64 {
+        if self.leading_dimensions == 0 { *self.problem_sizes } else { self.leading_dimensions }
+    }
+
+    /// Solutions in one sample, where they were given.
+    pub(super) fn samples(&self) -> Option<u64> {
+        match self.run_samples {
+            Count::Auto => None,
+            Count::Exactly(samples) => Some(samples),
+        }
+    }
+
+    /// Whether the program of others is measured.
+    pub(super) fn is_external(&self) -> bool {
+        !self.linpack_binary.is_empty()
+    }
+
+    /// The kind of the program, never `Auto`.
+    pub(super) fn kind(&self) -> Kind {
+        let name = self.linpack_binary.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+        match self.linpack_kind {
+            Kind::Auto if name.contains("hpcc") => Kind::Hpcc,
+            Kind::Auto if name.contains("hpl") => Kind::Hpl,
+            Kind::Auto => Kind::Xlinpack,
+            kind => kind,
+        }
+    }
+
+    /// What contradicts itself, whatever the machine.
+    pub(super) fn fault(&self) -> Option<String> {
+        let (size, leading, alignment) = (*self.problem_sizes, self.leading_dimension(), self.alignment_values);
+        if leading < size {
+            let why = format!("{leading} is less than the {size} equations: give {size} or more, or 0");
+            return Some(about("leading-dimensions", why));
+        }
+        if !alignment.is_power_of_two() {
+            return Some(about("alignment-values", format!("{alignment} KiB is no power of two")));
+        }
+        if !self.is_external() {
+            let why = "is for `linpack-binary`; our own kernel follows `cpus` and `memory-nodes`";
+            return (!self.numactl_args.is_empty()).then(|| about("numactl-args", why));
+        }
+        let (asked, most) = (self.samples().unwrap_or(1), self.kind().most_samples());
+        let why = || format!("{} solves at most {most} times in one run, {asked} are asked for", self.linpack_binary);
+        (asked > most).then(|| about("run-samples", why()))
+    }
+}
+
+impl Kind {
+    /// How often such a program solves in one run, at most.
+    pub(super) fn most_samples(self) -> u64 {
+        match self {
+            Self::Auto | Self::Xlinpack => 1000,
+            // The fixed length of a list in HPL's input.
+            Self::Hpl => 20,
+            Self::Hpcc => 1,
+        }
+    }
+}
+
+/// Numbers of threads up to `most` as run-perf steps: quarters of it, and 1; all of them where there are few.
+pub(super) fn steps(most: i64) -> Vec<i64> {
+    let most = most.max(1);
+    let step = (most / 4).max(1);
+    let mut steps: Vec<i64> = std::iter::once(1).chain((step..=most).step_by(step as usize)).chain([most]).collect();
+    steps.dedup();
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_step_as_run_perf_steps() {
+        assert_eq!(steps(16), [1, 4, 8, 12, 16]);
+        assert_eq!(steps(4), [1, 2, 3, 4]);
+        assert_eq!(steps(2), [1, 2]);
+        assert_eq!(steps(1), [1]);
+        assert_eq!(steps(0), [1]);
+        assert_eq!(steps(22), [1, 5, 10, 15, 20, 22]);
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_name_or_by_what_is_said() {
+        let kind = |binary: &str, said| {
+            Params { linpack_binary: binary.to_owned(), linpack_kind: said, ..Params::default() }.kind()
+        };
+        assert_eq!(kind("/usr/bin/hpcc", Kind::Auto), Kind::Hpcc);
+        assert_eq!(kind("xhpl", Kind::Auto), Kind::Hpl);
+        assert_eq!(kind("/opt/hpl/xlinpack_xeon64", Kind::Auto), Kind::Xlinpack);
+        assert_eq!(kind("/opt/mine", Kind::Hpl), Kind::Hpl);
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let fault = |params: Params| params.fault().unwrap();
+        let leading = Params { leading_dimensions: 100, ..Params::default() };
+        assert!(fault(leading).starts_with("`leading-dimensions`: 100 is less than the 4000 equations"));
+        assert!(fault(Params { alignment_values: 3, ..Params::default() }).contains("no power of two"));
+        assert!(fault(Params { numactl_args: "-N0".into(), ..Params::default() }).contains("`memory-nodes`"));
+        let hpcc = Params { linpack_binary: "hpcc".into(), run_samples: Count::Exactly(2), ..Params::default() };
+        assert!(fault(hpcc).contains("at most 1 times"));
+        assert_eq!(Params::default().fault(), None);
+    }
+}

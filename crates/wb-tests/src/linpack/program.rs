@@ -1,0 +1,219 @@
+//! Linpack programs of others: their input made, run, their output read, and the BLAS that they resolve to recorded.
+
+use std::path::{Path, PathBuf};
+
+use wb_agent::Command;
+use wb_model::outcome::Gate;
+use wb_model::{Nanos, Requirement};
+
+use super::external::blas::{self, Blas};
+use super::external::input::{HplInput, LinInput, LinTest};
+use super::external::{hpcc, hpl, intel};
+use super::params::Kind;
+use super::{Params, Solution, elapsed, unreadable, values};
+use crate::attempt::lost;
+use crate::{Artefacts, Attempt, Failure, Measured, Rejected};
+
+/// Under this name the program's output is kept.
+const OUTPUT: &str = "linpack";
+/// What `ldd` says of the program.
+const LDD: &str = "ldd.txt";
+/// The file that the BLAS it asks for is, links followed.
+const BLAS: &str = "blas.txt";
+/// How often it was to solve.
+const SOLUTIONS: &str = "solutions.json";
+/// Where hpcc writes.
+const HPCC_OUTPUT: &str = "hpccoutf.txt";
+const LININPUT: &str = "linpack.input";
+/// Columns of a block of HPL: about the best for the BLAS of today.
+const BLOCK: u64 = 192;
+
+/// What it needs on its worker.
+pub(super) fn requires(params: &Params) -> Vec<Requirement> {
+    let package = if params.kind() == Kind::Hpcc { "hpcc" } else { "" };
+    let binary = params.is_external().then(|| Requirement::new(&params.linpack_binary, package, &[]));
+    let numactl = (!params.numactl_args.is_empty()).then(|| Requirement::new("numactl", "numactl", &[]));
+    binary.into_iter().chain(numactl).collect()
+}
+
+/// Memory that its matrix needs, in bytes.
+pub(super) fn bytes(params: &Params) -> u64 {
+    params.leading_dimension().saturating_mul(*params.problem_sizes).saturating_mul(8)
+}
+
+pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
+    keep_blas(params, attempt).await?;
+    let most = params.kind().most_samples();
+    let solutions = match params.samples().or(attempt.work) {
+        Some(solutions) => solutions,
+        None if most == 1 => 1,
+        None => {
+            let output = run(params, attempt, "calibration", 1).await?;
+            let seconds: f64 = read(params.kind(), &output)
+                .map_err(|rejected| Failure::crashed(format!("{}: {rejected}", params.linpack_binary)))?
+                .iter()
+                .map(|solution| solution.seconds.max(1e-3))
+                .sum();
+            ((attempt.min_time.seconds() / seconds).ceil() as u64).clamp(1, most)
+        }
+    };
+    attempt.keep(SOLUTIONS, solutions.to_string());
+    run(params, attempt, OUTPUT, solutions).await?;
+    attempt.worked(solutions);
+    Ok(())
+}
+
+/// Finds out which BLAS it resolves to, and refuses to run without.
+async fn keep_blas(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
+    let site = &attempt.site;
+    let binary = &params.linpack_binary;
+    let tool = site.worker().which(binary, &[]).await.map_err(lost)?;
+    let path = tool.ok_or_else(|| Failure::refused(format!("there is no program `{binary}`")))?.path;
+    // It says `not a dynamic executable` by its status too.
+    let ldd = site.finish(Command::new(["ldd", &path])).await?.stdout;
+    let file = match blas::resolve(&String::from_utf8_lossy(&ldd), |_| None) {
+        Blas::Shared { file, .. } => site.succeed(Command::new(["readlink", "-f", &file.to_string_lossy()])).await?,
+        Blas::BuiltIn => Vec::new(),
+        Blas::NotFound { soname } => {
+            return Err(Failure::refused(format!("{binary} asks for `{soname}`, which is not there")));
+        }
+    };
+    attempt.keep(LDD, ldd);
+    attempt.keep(BLAS, file);
+    Ok(())
+}
+
+/// Runs it once; what it wrote about its results.
+async fn run(params: &Params, attempt: &mut Attempt, name: &str, solutions: u64) -> Result<String, Failure> {
+    let (file, input) = input(params, solutions)?;
+    // hpcc appends to what is there: each run has a folder of its own.
+    let folder = attempt.site.path(name);
+    attempt.site.succeed(Command::new(["mkdir", &folder])).await?;
+    attempt.site.put(&format!("{folder}/{file}"), input.as_bytes()).await?;
+    attempt.keep(&format!("{name}.{file}"), input);
+    let command = command(params, attempt).cwd(&folder);
+    let printed = attempt.run(name, command).await?;
+    if params.kind() != Kind::Hpcc {
+        return Ok(String::from_utf8_lossy(&printed).into_owned());
+    }
+    let written = attempt.site.get(&format!("{folder}/{HPCC_OUTPUT}")).await?;
+    attempt.keep(HPCC_OUTPUT, written.clone());
+    Ok(String::from_utf8_lossy(&written).into_owned())
+}
+
+fn command(params: &Params, attempt: &Attempt) -> Command {
+    let numactl = (!params.numactl_args.is_empty()).then_some("numactl");
+    let argv =
+        numactl.into_iter().chain(params.numactl_args.split_whitespace()).chain([params.linpack_binary.as_str()]);
+    let mut command = attempt.site.command(argv);
+    if params.kind() == Kind::Xlinpack {
+        command = command.arg(LININPUT);
+    }
+    if params.use_omp {
+        let threads = params.threads.unwrap_or(1).to_string();
+        command = command.env("OMP_NUM_THREADS", threads).env("KMP_AFFINITY", &params.kmp_affinity);
+    }
+    command
+}
+
+/// The name and text of its input file.
+fn input(params: &Params, solutions: u64) -> Result<(&'static str, String), Failure> {
+    let size = *params.problem_sizes;
+    let hpl = || HplInput { sizes: vec![size; solutions as usize], blocks: vec![BLOCK.min(size)], grids: vec![(1, 1)] };
+    Ok(match params.kind() {
+        Kind::Hpl => ("HPL.dat", hpl().hpl_dat()),
+        Kind::Hpcc => ("hpccinf.txt", hpl().hpccinf()),
+        Kind::Auto | Kind::Xlinpack => {
+            let test = LinTest {
+                size,
+                leading_dimension: params.leading_dimension(),
+                trials: solutions,
+                alignment_kib: params.alignment_values,
+            };
+            let (header, subheader) = (params.lininput_header.clone(), params.lininput_subheader.clone());
+            let input = LinInput::new(header, subheader, vec![test]);
+            (LININPUT, input.map_err(|error| Failure::refused(error.to_string()))?.to_string())
+        }
+    })
+}
+
+pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    let kind = params.kind();
+    let written = if kind == Kind::Hpcc { HPCC_OUTPUT.to_owned() } else { format!("{OUTPUT}.stdout") };
+    let output = artefacts.text(&written)?;
+    let solutions = read(kind, &output)?;
+    let mut measured = values(&solutions, artefacts.json(SOLUTIONS)?, elapsed(artefacts, OUTPUT)?);
+    for (what, asked, done) in compared(params, &output)? {
+        measured.require(asked == done, Gate::Work, || format!("{what}: {asked} asked for, {done} done"));
+    }
+    let (ldd, file) = (artefacts.text(LDD)?, artefacts.text(BLAS)?);
+    let file = PathBuf::from(file.trim_end());
+    let blas = match blas::resolve(&ldd, |_: &Path| (!file.as_os_str().is_empty()).then(|| file.clone())) {
+        Blas::Shared { file, family, .. } => format!("{family:?} ({})", file.display()),
+        Blas::NotFound { soname } => format!("{soname}, not found"),
+        Blas::BuiltIn => "built in".to_owned(),
+    };
+    measured.explain("blas", blas);
+    measured.explain("solutions", solutions.len());
+    Ok(measured)
+}
+
+/// The solutions that the output of such a program tells of.
+fn read(kind: Kind, output: &str) -> Result<Vec<Solution>, Rejected> {
+    match kind {
+        Kind::Auto | Kind::Xlinpack => {
+            let solution = |trial: &intel::Trial| Solution {
+                seconds: trial.seconds,
+                gflops: trial.gflops,
+                residual: trial.normalized_residual,
+                passed: trial.passed,
+            };
+            let output = intel::parse(output).map_err(|error| unreadable(&error))?;
+            Ok(output.trials.iter().map(solution).collect())
+        }
+        Kind::Hpl => hpl_solutions(output),
+        Kind::Hpcc => {
+            let summary = hpcc::parse(output).map_err(|error| unreadable(&error))?;
+            let number = |name| summary.number(name).map_err(|error| unreadable(&error));
+            let (gflops, seconds) = (number(hpcc::name::HPL_TFLOPS)? * 1e3, number("HPL_time")?);
+            let residual = summary.hpl_residual().map_err(|error| unreadable(&error))?;
+            let passed = summary.succeeded() && hpl_solutions(output)?.iter().all(|solution| solution.passed);
+            Ok(vec![Solution { seconds, gflops, residual, passed }])
+        }
+    }
+}
+
+fn hpl_solutions(output: &str) -> Result<Vec<Solution>, Rejected> {
+    let solution = |solve: &hpl::Solve| Solution {
+        seconds: solve.seconds,
+        gflops: solve.gflops,
+        residual: solve.checks.iter().map(|check| check.residual).fold(0.0, super::worse),
+        passed: solve.passed(),
+    };
+    Ok(hpl::parse(output).map_err(|error| unreadable(&error))?.iter().map(solution).collect())
+}
+
+/// What was asked for and what the output says was done.
+fn compared(params: &Params, output: &str) -> Result<Vec<(&'static str, u64, u64)>, Rejected> {
+    let size = *params.problem_sizes;
+    if params.kind() != Kind::Xlinpack {
+        let solves = hpl::parse(output).map_err(|error| unreadable(&error))?;
+        return Ok(solves.iter().map(|solve| ("problem size", size, solve.size)).collect());
+    }
+    let output = intel::parse(output).map_err(|error| unreadable(&error))?;
+    let threads = params.use_omp.then_some(params.threads).flatten().zip(output.threads);
+    let threads = threads.map(|(asked, done)| ("threads", u64::from(asked), u64::from(done)));
+    let trial = |trial: &intel::Trial| {
+        [
+            ("problem size", size, trial.size),
+            ("leading dimension", params.leading_dimension(), trial.leading_dimension),
+            ("alignment in KiB", params.alignment_values, trial.alignment_kib),
+        ]
+    };
+    Ok(output.trials.iter().flat_map(trial).chain(threads).collect())
+}
+
+/// How long a sample takes when the program solves once, about: hpcc measures other things too.
+pub(super) fn beside(params: &Params) -> Nanos {
+    Nanos(if params.is_external() && params.kind() == Kind::Hpcc { 10_000_000_000 } else { 0 })
+}

@@ -1,0 +1,320 @@
+//! ramspeed-sweep: the cache hierarchy as a curve over the block size.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_kernels::Isa;
+use wb_kernels::ramspeed::sweep::{Config, Op, Point, Report};
+use wb_model::facts::CacheKind;
+use wb_model::outcome::Gate;
+use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
+
+use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, SampleCurve, Site, Solved};
+use crate::{knees, native, ramspeed};
+
+/// Reading and writing blocks of growing size over and over: where the curve drops, a cache ends.
+pub struct RamspeedSweep;
+
+/// How a ramspeed-sweep cell is measured
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Params {
+    /// Threads, each pinned and with blocks of its own
+    #[schemars(range(min = 1))]
+    threads: u32,
+    /// Smallest block of each thread
+    min_block_size: Bytes,
+    /// Largest block of each thread
+    #[schemars(extend("x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
+    array_size: Option<Bytes>,
+    /// Whether there is a block between each two powers of two
+    half_steps: bool,
+    /// Instruction set of the measured loops
+    #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
+    isa: Option<Isa>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { threads: 1, min_block_size: Bytes(1024), array_size: None, half_steps: true, isa: None }
+    }
+}
+
+impl Params {
+    /// How many blocks there are, about.
+    fn blocks(&self) -> f64 {
+        let range = self.array_size.unwrap_or_default().0 as f64 / self.min_block_size.0.max(1) as f64;
+        let powers = range.log2().max(0.0) + 1.0;
+        if self.half_steps { 2.0 * powers } else { powers }
+    }
+
+    /// Seconds for each block and operation: shorter ones say little, whatever the sample's time.
+    fn seconds(&self, min_time: Nanos) -> f64 {
+        const LEAST: f64 = 0.004;
+        (min_time.seconds() / (2.0 * self.blocks())).max(LEAST)
+    }
+}
+
+/// What is done with the blocks, and under which name its report is kept.
+const OPS: [(Op, &str); 2] = [(Op::Read, "read"), (Op::Write, "write")];
+pub(crate) const TITLE: &str = "read and write bandwidth over block size";
+/// Beside the curve: what the system says of its data caches, in bytes by level.
+const CACHES: &str = "caches.json";
+
+#[async_trait]
+impl Measure for RamspeedSweep {
+    type Params = Params;
+    type Prepared = ();
+
+    fn about(&self) -> About {
+        About {
+            name: "ramspeed-sweep",
+            summary: "bandwidth over block size; the cache hierarchy as a curve",
+            version: 1,
+            scope: Scope::Sample,
+        }
+    }
+
+    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        BTreeMap::from([
+            ("array-size".to_owned(), vec![ramspeed::array_size(facts)]),
+            ("isa".to_owned(), vec![native::widest(facts)]),
+        ])
+    }
+
+    fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
+        let (least, most) = (params.min_block_size, params.array_size.unwrap_or_default());
+        let sizes = (least.0 < 64 || most < least)
+            .then(|| format!("blocks of {least} to {most}: the smallest needs 64 bytes, the largest no less"));
+        let bytes = most.0.saturating_mul(u64::from(params.threads));
+        native::lacks(params.isa, facts).or(sizes).or_else(|| native::too_large(bytes, facts))
+    }
+
+    fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
+        // Each block is calibrated, warmed and checked, which takes about as long again; the largest take a few
+        // passes at memory's speed whatever the time.
+        let blocks = Nanos::from_seconds(params.seconds(min_time) * 2.0 * params.blocks() * 2.0);
+        Nanos(blocks.0.saturating_add(params.array_size.unwrap_or_default().0.saturating_mul(4)))
+    }
+
+    /// The primary one is the geometric mean of all points: it moves by the same share whichever level of the
+    /// hierarchy moves, while memory alone is what `ramspeed` measures.
+    fn metrics(&self, _: &Params) -> Vec<Metric> {
+        let of = |op: &str, end: &str| Metric::throughput(&format!("{op}-{end}"), "MB/s");
+        let ends = OPS.iter().flat_map(|(_, op)| [of(op, "peak"), of(op, "memory")]);
+        let caches = (1..=4).map(|level| Metric::check(&format!("cache-l{level}"), "B"));
+        let first = [Metric::throughput("bandwidth", "MB/s").primary()];
+        first.into_iter().chain(ends).chain([native::residency_metric()]).chain(caches).collect()
+    }
+
+    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
+        attempt.keep(CACHES, serde_json::to_vec(&data_caches(&attempt.site.facts)).unwrap_or_default());
+        for (op, name) in OPS {
+            let config = Config {
+                op,
+                min_bytes: params.min_block_size.0,
+                max_bytes: params.array_size.unwrap_or_default().0,
+                half_steps: params.half_steps,
+                cpus: native::cpus(params.threads, &attempt.site.placement, &attempt.site.facts),
+                isa: params.isa.unwrap_or(Isa::Scalar),
+                huge_pages: native::huge_pages(&attempt.site.placement),
+                seconds: params.seconds(attempt.min_time),
+            };
+            attempt.keep(&format!("{name}.json"), serde_json::to_vec(&config).unwrap_or_default());
+            let _: Report = native::exec_as(attempt, name, "ramspeed-sweep", &config).await?;
+        }
+        Ok(())
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        let mut measured = Measured::default();
+        let (mut lines, mut all) = (Vec::new(), Vec::new());
+        for (op, name) in OPS {
+            let config: Config = artefacts.json(&format!("{name}.json"))?;
+            let report: Report = native::report_as(artefacts, name)?;
+            let (asked, done) = ((op, params.isa), (report.op, Some(report.isa)));
+            measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
+            for point in &report.points {
+                judge(&mut measured, name, point, report.threads);
+            }
+            let points: Vec<(f64, f64)> =
+                report.points.iter().map(|point| (point.block_bytes as f64, point.mb_per_s)).collect();
+            let last = points.last().ok_or_else(|| Rejected::output(format!("{name}: there is no block")))?;
+            let peak = points.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
+            measured.set(Class::Throughput, &format!("{name}-memory"), last.1);
+            measured.set(Class::Throughput, &format!("{name}-peak"), peak);
+            native::residency(&mut measured, report.memory, config.huge_pages);
+            measured.explain("isa", report.isa);
+            all.extend(points.iter().map(|(_, speed)| speed.ln()));
+            lines.push((name.to_owned(), points));
+        }
+        measured.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
+        for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES)? {
+            measured.set(Class::Check, &format!("cache-l{level}"), size as f64);
+        }
+        let axis = |name: &str, unit| (name.to_owned(), Unit::new(unit));
+        measured.curves.push(SampleCurve {
+            title: TITLE.to_owned(),
+            x: axis("block size", "B"),
+            y: axis("bandwidth", "MB/s"),
+            lines,
+        });
+        Ok(measured)
+    }
+
+    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+        cells.iter().flat_map(levels).collect()
+    }
+}
+
+/// The largest cache for data of each level.
+fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
+    let mut levels = BTreeMap::new();
+    for cache in facts.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
+        let largest: &mut u64 = levels.entry(cache.level).or_default();
+        *largest = cache.size.0.max(*largest);
+    }
+    levels.into_iter().collect()
+}
+
+/// What one block has to stand up to.
+fn judge(measured: &mut Measured, op: &str, point: &Point, threads: usize) {
+    let size = Bytes(point.block_bytes);
+    measured.require(point.mismatches == 0, Gate::Answer, || {
+        format!("{op} of {size}: {} of {threads} threads were wrong", point.mismatches)
+    });
+    let bytes = point.block_bytes as f64 * point.passes as f64 * threads as f64;
+    let by_time = bytes / point.seconds / 1e6;
+    measured.require((by_time / point.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
+        format!("{op} of {size}: {} MB/s, and {bytes} bytes in {} s are {by_time}", point.mb_per_s, point.seconds)
+    });
+}
+
+/// The levels that one cell's curve shows, beside those that the system names.
+fn levels(cell: &Solved<'_>) -> Vec<Answer> {
+    let named: Vec<(u8, f64)> =
+        (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
+    let lines = cell.curves.iter().filter(|(title, _)| title == TITLE).flat_map(|(_, lines)| lines);
+    let answer = |(op, points): &(String, Vec<(f64, f64)>)| {
+        let seen = knees::knees(points).into_iter().enumerate();
+        seen.map(|(at, knee)| level(&format!("{op}: level {} ends ({})", at + 1, cell.case), knee, &named))
+            .collect::<Vec<_>>()
+    };
+    lines.flat_map(answer).collect()
+}
+
+fn level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> Answer {
+    let (bytes, speed) = (Unit::new("B"), Unit::new("MB/s"));
+    let distance = |size: f64| (size / knee.x).ln().abs();
+    let nearest = named.iter().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
+    let names = match nearest.filter(|(_, size)| distance(*size) <= 2.5f64.ln()) {
+        Some((level, size)) => format!("the system names an L{level} of {}", bytes.figure(*size)),
+        None => "the system names no cache near that".to_owned(),
+    };
+    let (above, below) = (speed.figure(knee.above), speed.figure(knee.below));
+    let because = format!("from {above} to {below} in blocks larger than {}; {names}", bytes.figure(knee.x));
+    Answer { test: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, because }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::{Case, Validity};
+
+    use super::*;
+    use crate::testing::{folder, invalid_by};
+
+    const CONFIG: &str =
+        r#"{"op":"read","max-bytes":4096,"half-steps":false,"cpus":[0],"isa":"scalar","seconds":0.01}"#;
+
+    fn report(op: &str) -> String {
+        let point = |bytes: u64, speed: f64| {
+            let seconds = bytes as f64 * 1000.0 / speed / 1e6;
+            format!(
+                r#"{{"block-bytes":{bytes},"passes":1000,"seconds":{seconds:e},"mb-per-s":{speed},"mismatches":0,"probe":{{"iterations":1,"seconds":1e-5}}}}"#
+            )
+        };
+        let points = [point(1024, 4000.0), point(2048, 4000.0), point(4096, 1000.0)].join(",");
+        format!(
+            r#"{{"op":"{op}","threads":1,"isa":"scalar","points":[{points}],"memory":{{"bytes":4096,"huge-bytes":0}}}}"#
+        )
+    }
+
+    fn study(read: &str, write: &str) -> Result<Measured, Rejected> {
+        let files = [
+            ("read.json", CONFIG),
+            ("write.json", CONFIG),
+            (CACHES, "[[1,32768],[2,1048576]]"),
+            ("read.stdout", read),
+            ("write.stdout", write),
+        ];
+        let params = Params { isa: Some(Isa::Scalar), ..Params::default() };
+        RamspeedSweep.study(&params, &Artefacts::new(folder(&files).path()))
+    }
+
+    #[test]
+    fn both_lines_become_one_curve_and_one_figure() {
+        let measured = study(&report("read"), &report("write")).unwrap();
+        assert_eq!(measured.validity, Validity::Valid);
+        let value = |name: &str| measured.values[name];
+        assert!((value("throughput/bandwidth") - 2519.842).abs() < 1e-3, "{}", value("throughput/bandwidth"));
+        assert_eq!((value("throughput/read-peak"), value("throughput/write-memory")), (4000.0, 1000.0));
+        assert_eq!(value("check/cache-l2"), 1_048_576.0);
+        let curve = &measured.curves[0];
+        assert_eq!((curve.lines.len(), curve.lines[0].0.as_str()), (2, "read"));
+        assert_eq!(curve.lines[1].1, [(1024.0, 4000.0), (2048.0, 4000.0), (4096.0, 1000.0)]);
+    }
+
+    #[test]
+    fn wrong_blocks_do_not_count() {
+        for (from, to, gate) in [
+            (r#""mismatches":0"#, r#""mismatches":1"#, Gate::Answer),
+            (r#""mb-per-s":4000"#, r#""mb-per-s":4"#, Gate::Possible),
+            (r#""op":"read""#, r#""op":"write""#, Gate::Work),
+        ] {
+            let changed = report("read").replace(from, to);
+            assert_eq!(invalid_by(&study(&changed, &report("write")).unwrap()), Some(gate));
+        }
+        let none = r#"{"op":"read","threads":1,"isa":"scalar","points":[],"memory":{"bytes":0,"huge-bytes":0}}"#;
+        for garbage in ["", "nan", none] {
+            assert_eq!(study(garbage, &report("write")).unwrap_err().gate, Gate::Output);
+        }
+    }
+
+    #[test]
+    fn levels_stand_beside_those_that_the_system_names() {
+        let points: Vec<(f64, f64)> = (10..24)
+            .map(|power| {
+                let speed = if power <= 15 { 100e3 } else { if power <= 20 { 40e3 } else { 10e3 } };
+                (f64::from(1 << power), speed)
+            })
+            .collect();
+        let params = Given::new();
+        let cell = Solved {
+            case: &Case::default(),
+            params: &params,
+            medians: BTreeMap::from([("check/cache-l1".to_owned(), 32768.0)]),
+            curves: vec![(TITLE.to_owned(), vec![("read".to_owned(), points)])],
+        };
+        let answers = RamspeedSweep.solve(&[cell]);
+        assert_eq!(answers.iter().map(|answer| answer.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
+        assert_eq!(
+            answers[0].because,
+            "from 100 GB/s to 40.0 GB/s in blocks larger than 32 KiB; the system names an L1 of 32 KiB"
+        );
+        assert!(answers[1].because.ends_with("the system names no cache near that"));
+    }
+
+    #[test]
+    fn blocks_share_the_time() {
+        let params = Params { array_size: Some(Bytes(1 << 20)), half_steps: false, ..Params::default() };
+        assert_eq!(params.blocks(), 11.0);
+        assert_eq!(params.seconds(Nanos(2_200_000_000)), 0.1);
+        assert_eq!(params.seconds(Nanos(1)), 0.004);
+    }
+}

@@ -1,0 +1,186 @@
+//! A redis-server of one's own: started, asked, filled and ended.
+
+use wb_agent::{Command, Process, Stream};
+use wb_model::{HugePages, Nanos, Placement};
+
+use super::params::{Params, Verb};
+use crate::attempt::lost;
+use crate::{Attempt, Failure, Site};
+
+/// How long it may take to answer after its start, and to end.
+const PATIENCE: Nanos = Nanos(30_000_000_000);
+/// What a Unix socket's path may be long, in bytes, its end included (sun_path).
+const SOCKET_PATH: usize = 108;
+
+/// What it says is kept under this name.
+pub(super) const LOG: &str = "server.log";
+/// The sizes that [`Server::state`] adds: of the keys, of redis-benchmark's list and of its set.
+const SIZES: [&str; 3] = ["keys", "list", "set"];
+
+/// A running server.
+pub(super) struct Server {
+    process: Process,
+    address: Vec<String>,
+    placement: Placement,
+}
+
+impl Server {
+    /// Starts a server in a new folder and waits until it answers.
+    pub(super) async fn start(params: &Params, cpu: Option<u32>, name: &str, site: &Site) -> Result<Self, Failure> {
+        let folder = site.path(name);
+        site.succeed(Command::new(["mkdir", &folder])).await?;
+        let (listen, address) = listening(params.port, &folder)?;
+        let mut placement = site.placement.clone();
+        placement.cpus = cpu.map_or(placement.cpus, |cpu| vec![cpu]);
+        let command = Command::new(["redis-server", "--save", "", "--appendonly", "no"])
+            .placement(placement.clone())
+            .cwd(&folder);
+        let fixed = ["--daemonize", "no", "--logfile", "", "--dir", folder.as_str(), "--bind", "127.0.0.1"];
+        // The server switches huge pages off for itself, unless told not to.
+        let pages: &[&str] = if placement.huge_pages == HugePages::Always { &["--disable-thp", "no"] } else { &[] };
+        let listen = listen.iter().map(String::as_str);
+        let command = fixed.into_iter().chain(pages.iter().copied()).chain(listen).fold(command, Command::arg);
+        let process = site.start(command).await?;
+        let server = Self { process, address, placement };
+        server.ready(site).await?;
+        Ok(server)
+    }
+
+    async fn ready(&self, site: &Site) -> Result<(), Failure> {
+        let ping = || async { (self.ask(site, &["PING"]).await.ok()?.trim() == "PONG").then_some(()) };
+        tokio::select! {
+            ready = site.wait_until("redis-server", PATIENCE, ping) => ready,
+            ended = self.process.wait(None) => {
+                let ended = ended.map_err(lost)?;
+                let log = String::from_utf8_lossy(&ended.stdout).into_owned();
+                let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+                Err(Failure::crashed(format!("redis-server: {} before it answered: {last}", ended.ending)))
+            }
+        }
+    }
+
+    /// How redis-cli and redis-benchmark find it.
+    pub(super) fn address(&self) -> &[String] {
+        &self.address
+    }
+
+    /// What it answers to a command.
+    pub(super) async fn ask(&self, site: &Site, request: &[&str]) -> Result<String, Failure> {
+        self.talk(site, request, Vec::new()).await
+    }
+
+    async fn talk(&self, site: &Site, request: &[&str], stdin: Vec<u8>) -> Result<String, Failure> {
+        let command = Command::new(["redis-cli", "-e"]).stdin(stdin);
+        let command =
+            self.address.iter().map(String::as_str).chain(request.iter().copied()).fold(command, Command::arg);
+        let answer = site.succeed(command).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    /// Fills it with what so many requests ask for, and forgets the statistics of that.
+    pub(super) async fn fill(&self, params: &Params, requests: u64, site: &Site) -> Result<(), Failure> {
+        let lines = match params.verb() {
+            Verb::Get => fill_lines(KEYS, params, params.keyspace),
+            Verb::Lpop => fill_lines(LIST, params, requests),
+            Verb::Set | Verb::Lpush | Verb::Sadd => String::new(),
+        };
+        if !lines.is_empty() {
+            self.talk(site, &[], lines.into_bytes()).await?;
+        }
+        self.ask(site, &["CONFIG", "RESETSTAT"]).await?;
+        Ok(())
+    }
+
+    /// Its statistics, and how many keys, list elements and set elements it has.
+    pub(super) async fn state(&self, site: &Site) -> Result<String, Failure> {
+        let said = self.talk(site, &[], b"INFO all\nDBSIZE\nLLEN mylist\nSCARD myset\n".to_vec()).await?;
+        let lines: Vec<&str> = said.lines().map(str::trim_end).collect();
+        let (info, sizes) = lines.split_at(lines.len().saturating_sub(SIZES.len()));
+        let sizes = SIZES.iter().zip(sizes).map(|(name, size)| format!("{name}:{size}"));
+        Ok(info.iter().map(|line| (*line).to_owned()).chain(sizes).map(|line| line + "\n").collect())
+    }
+
+    /// Ends it as an administrator does, and sees that it ended well.
+    pub(super) async fn end(self, site: &Site) -> Result<Ended, Failure> {
+        // The connection ends with the server: what redis-cli says of that is no matter.
+        let words = self.address.iter().map(String::as_str).chain(["SHUTDOWN", "NOSAVE"]);
+        site.finish(words.fold(Command::new(["redis-cli"]), Command::arg)).await?;
+        let finished = site.until_cancelled(self.process.wait(Some(PATIENCE))).await?.map_err(lost)?;
+        if !finished.ending.is_success() {
+            return Err(Failure::crashed(format!("redis-server: {} when told to end", finished.ending)));
+        }
+        Ok(Ended { differences: finished.verified.differences(&self.placement), log: finished.stdout })
+    }
+
+    /// What it has said so far.
+    pub(super) async fn log(&self) -> Vec<u8> {
+        self.process.so_far(Stream::Stdout).await.unwrap_or_default()
+    }
+}
+
+/// What is left of a server that has ended.
+pub(super) struct Ended {
+    log: Vec<u8>,
+    differences: Vec<String>,
+}
+
+impl Ended {
+    /// Keeps its log, and says where it did not run as asked.
+    pub(super) fn keep(self, attempt: &mut Attempt) {
+        attempt.keep(LOG, self.log);
+        for difference in self.differences {
+            attempt.noticed(format!("redis-server: {difference}"));
+        }
+    }
+}
+
+/// The server's arguments to listen, and those of its clients.
+fn listening(port: u16, folder: &str) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    if port > 0 {
+        let port = port.to_string();
+        return Ok((texts(&["--port", &port]), texts(&["-h", "127.0.0.1", "-p", &port])));
+    }
+    let socket = format!("{folder}/redis.sock");
+    if socket.len() >= SOCKET_PATH {
+        return Err(Failure::refused(format!(
+            "`{socket}` is too long for a socket: use a shorter TMPDIR, or give `port`"
+        )));
+    }
+    Ok((texts(&["--port", "0", "--unixsocket", &socket, "--unixsocketperm", "700"]), texts(&["-s", &socket])))
+}
+
+/// Sets the keys from ARGV[2] up to before ARGV[3], named as redis-benchmark names them.
+const KEYS: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
+     for i = tonumber(ARGV[2]), tonumber(ARGV[3]) - 1 do redis.call('SET', string.format('key:%012d', i), v) end";
+/// Pushes as many elements to redis-benchmark's list.
+const LIST: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
+     for i = tonumber(ARGV[2]), tonumber(ARGV[3]) - 1 do redis.call('LPUSH', 'mylist', v) end";
+/// What one script does: a second's work at most, so that the server does not take it for hanging.
+const PART: u64 = 250_000;
+
+/// One script call a line, for so many things.
+fn fill_lines(script: &str, params: &Params, many: u64) -> String {
+    let size = params.data_size.0;
+    let parts = (0..many).step_by(PART as usize);
+    parts.map(|from| format!("EVAL \"{script}\" 0 {size} {from} {}\n", (from + PART).min(many))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filling_is_cut_into_parts() {
+        let lines = fill_lines(LIST, &Params::default(), 600_000);
+        let ends: Vec<&str> = lines.lines().map(|line| line.rsplit(" 0 3 ").next().unwrap()).collect();
+        assert_eq!(ends, ["0 250000", "250000 500000", "500000 600000"]);
+    }
+
+    #[test]
+    fn a_socket_path_that_is_too_long_is_refused() {
+        let refused = listening(0, &"x".repeat(100)).unwrap_err();
+        assert!(refused.to_string().ends_with("use a shorter TMPDIR, or give `port`"), "{refused}");
+        assert_eq!(listening(7000, "").unwrap().1, ["-h", "127.0.0.1", "-p", "7000"]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reading a sample's values, and whether the declared work happened: the server's own counts have to agree.
+
+use wb_model::Class;
+use wb_model::outcome::Gate;
+
+use super::output::{Benchmark, Info, benchmark};
+use super::params::{Params, Verb};
+use super::{BENCHMARK, REQUESTS, STATES};
+use crate::{Artefacts, Measured, Rejected};
+
+pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    let requests: u64 = artefacts.json(REQUESTS)?;
+    let [start, before, after] = STATES.map(|name| artefacts.text(name).map(|text| Info::parse(&text)));
+    let (start, before, after) = (start?, before?, after?);
+    let result = benchmark(&artefacts.text(&format!("{BENCHMARK}.stdout"))?)?;
+    let process: serde_json::Value = artefacts.json(&format!("{BENCHMARK}.process.json"))?;
+    let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
+
+    let mut measured = Measured::default()
+        .with(Class::Throughput, "requests", result.requests_per_second)
+        .with(Class::Latency, "p50", result.p50)
+        .with(Class::Latency, "p95", result.p95)
+        .with(Class::Latency, "p99", result.p99);
+    let cpu = (after.cpu_seconds()? - before.cpu_seconds()?).max(0.0);
+    measured.set(Class::Resource, "server-cpu-per-request", cpu * 1e9 / requests.max(1) as f64);
+    measured.set(Class::Resource, "server-memory", after.number("used_memory_peak")?);
+
+    state(&mut measured, params, requests, &start, &before)?;
+    work(&mut measured, params, requests, &result, &before, &after)?;
+    possible(&mut measured, params, requests, &result, elapsed);
+    measured.explain("redis", after.text("redis_version")?);
+    measured.explain("allocator", after.text("mem_allocator")?);
+    measured.explain("requests", requests);
+    Ok(measured)
+}
+
+/// The server started with nothing, and was filled with what is asked for and nothing else.
+fn state(measured: &mut Measured, params: &Params, requests: u64, start: &Info, before: &Info) -> Result<(), Rejected> {
+    let found = start.number("keys")?;
+    measured.require(found == 0.0, Gate::State, || format!("the new server had {found} keys already"));
+    let (keys, list) = match params.verb() {
+        Verb::Get => (params.keyspace, 0),
+        Verb::Lpop => (1, requests),
+        Verb::Set | Verb::Lpush | Verb::Sadd => (0, 0),
+    };
+    for (what, wanted) in [("keys", keys), ("list", list)] {
+        let found = before.number(what)?;
+        measured.require(found == wanted as f64, Gate::State, || {
+            format!("{what}: {found} were there before the benchmark, {wanted} should be")
+        });
+    }
+    Ok(())
+}
+
+/// The server counted as many requests as were asked for, and is left with what they make.
+fn work(
+    measured: &mut Measured,
+    params: &Params,
+    requests: u64,
+    result: &Benchmark,
+    before: &Info,
+    after: &Info,
+) -> Result<(), Rejected> {
+    let verb = params.verb();
+    let name = verb.name();
+    measured.require(result.test.eq_ignore_ascii_case(name), Gate::Work, || {
+        format!("{name} was asked for, {} was measured", result.test)
+    });
+    let counted = |figure: &str| Ok(after.calls(name, figure)?.saturating_sub(before.calls(name, figure)?));
+    let (calls, failed) = (counted("calls")?, counted("failed_calls")? + counted("rejected_calls")?);
+    measured.require(calls == requests && failed == 0, Gate::Work, || {
+        format!("the server counted {calls} {name} of {requests}, {failed} of them failed")
+    });
+    let mut left = |what: &str, least: u64, most: u64| {
+        let found = after.number(what)?;
+        measured.require((least as f64..=most as f64).contains(&found), Gate::Work, || {
+            format!("{what}: {found} are there after {requests} {name}, {least} to {most} should be")
+        });
+        Ok(())
+    };
+    let distinct = distinct(params.keyspace, requests);
+    match verb {
+        Verb::Get => {
+            left("keyspace_hits", requests, requests)?;
+            left("keyspace_misses", 0, 0)?;
+            left("keys", params.keyspace, params.keyspace)
+        }
+        Verb::Lpop => left("list", 0, 0),
+        Verb::Lpush => left("list", requests, requests),
+        Verb::Set => left("keys", distinct.0, distinct.1),
+        Verb::Sadd => left("set", distinct.0, distinct.1),
+    }
+}
+
+/// How many different keys come of so many random ones of a key space: nine tenths of what is to be expected, and all.
+fn distinct(keyspace: u64, requests: u64) -> (u64, u64) {
+    let space = keyspace as f64;
+    let missed = (requests as f64 * (-1.0 / space).ln_1p()).exp();
+    let expected = space * (1.0 - if keyspace == 1 { 0.0 } else { missed });
+    ((0.9 * expected).floor() as u64, keyspace.min(requests))
+}
+
+/// Times and rates agree with each other and with another clock.
+fn possible(measured: &mut Measured, params: &Params, requests: u64, result: &Benchmark, elapsed: f64) {
+    let Benchmark { requests_per_second: rate, average, min, p50, p95, p99, max, .. } = *result;
+    let seconds = requests as f64 / rate;
+    measured.require(seconds <= elapsed * 1.01, Gate::Possible, || {
+        format!("{requests} requests at {rate} requests/s take {seconds:.3} s; the benchmark ran {elapsed:.3} s")
+    });
+    measured.require(min <= p50 && p50 <= p95 && p95 <= p99 && p99 <= max, Gate::Output, || {
+        format!("latencies are out of order: min {min} ns, p50 {p50}, p95 {p95}, p99 {p99}, max {max}")
+    });
+    // Little's law: what is under way at once is the rate times the mean latency. Much less than the connections'
+    // share says that the client was busy, a thousandth that a unit is another one.
+    let at_once = rate * average / 1e9;
+    let most = f64::from(params.clients) * f64::from(params.pipeline);
+    let settled = requests as f64 >= 20.0 * most;
+    measured.require(!settled || (most / 300.0..=most * 1.25).contains(&at_once), Gate::Possible, || {
+        format!("{rate} requests/s of {average} ns each are {at_once:.3} at once; there can be {most}")
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Validity;
+
+    use super::*;
+    use crate::testing::{folder, invalid_by};
+
+    const HEAD: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
+
+    /// The files of a right sample of 10000 GETs among 100 keys.
+    fn files() -> Vec<(&'static str, String)> {
+        let info = |keys: u64, hits: u64, cpu: &str, stats: &str| {
+            format!(
+                "redis_version:7.0.15\nmem_allocator:jemalloc-5.3.0\nused_memory_peak:2000000\nused_cpu_user:{cpu}\n\
+                 used_cpu_sys:0.0\nkeyspace_hits:{hits}\nkeyspace_misses:0\n{stats}keys:{keys}\nlist:0\nset:0\n"
+            )
+        };
+        let stats = "cmdstat_get:calls=10000,usec=9000,usec_per_call=0.9,rejected_calls=0,failed_calls=0\n";
+        vec![
+            ("requests.json", "10000".to_owned()),
+            ("start.info", info(0, 0, "0.01", "")),
+            ("before.info", info(100, 0, "0.02", "")),
+            ("after.info", info(100, 10000, "0.12", stats)),
+            ("benchmark.process.json", r#"{"elapsed-seconds":0.11}"#.to_owned()),
+            (
+                "benchmark.stdout",
+                format!("{HEAD}\n\"GET\",\"100000.00\",\"0.400\",\"0.1\",\"0.3\",\"0.9\",\"1.5\",\"4.0\"\n"),
+            ),
+        ]
+    }
+
+    fn study_of(params: &Params, files: &[(&str, String)]) -> Result<Measured, Rejected> {
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        study(params, &Artefacts::new(folder(&files).path()))
+    }
+
+    fn params() -> Params {
+        Params { command: Some(Verb::Get), keyspace: 100, ..Params::default() }
+    }
+
+    fn changed(name: &str, from: &str, to: &str) -> Result<Measured, Rejected> {
+        let mut files = files();
+        let file = files.iter_mut().find(|(file, _)| *file == name).unwrap();
+        let text = file.1.replace(from, to);
+        assert_ne!(text, file.1, "{from}");
+        file.1 = text;
+        study_of(&params(), &files)
+    }
+
+    #[test]
+    fn a_right_sample_is_valid() {
+        let measured = study_of(&params(), &files()).unwrap();
+        assert_eq!(measured.validity, Validity::Valid);
+        assert_eq!(measured.values["throughput/requests"], 100_000.0);
+        assert_eq!(measured.values["latency/p99"], 1_500_000.0);
+        assert!((measured.values["resource/server-cpu-per-request"] - 10_000.0).abs() < 1e-6);
+        assert_eq!(measured.provenance["redis"], "7.0.15");
+    }
+
+    #[test]
+    fn keys_that_did_not_exist_are_no_work() {
+        let measured = changed("after.info", "keyspace_hits:10000", "keyspace_hits:9999").unwrap();
+        let Validity::Invalid { gate: Gate::Work, figures } = measured.validity else { panic!() };
+        assert_eq!(figures, "keyspace_hits: 9999 are there after 10000 get, 10000 to 10000 should be");
+    }
+
+    #[test]
+    fn what_the_server_did_not_count_does_not_count() {
+        for (file, from, to, gate) in [
+            ("start.info", "keys:0", "keys:5", Gate::State),
+            ("before.info", "keys:100", "keys:99", Gate::State),
+            ("before.info", "list:0", "list:3", Gate::State),
+            ("after.info", "keyspace_misses:0", "keyspace_misses:1", Gate::Work),
+            ("after.info", "calls=10000,", "calls=9950,", Gate::Work),
+            ("after.info", "failed_calls=0", "failed_calls=3", Gate::Work),
+            ("benchmark.stdout", "\"GET\"", "\"SET\"", Gate::Work),
+            ("benchmark.stdout", "100000.00", "100000000.00", Gate::Possible),
+            ("benchmark.stdout", "100000.00", "100.00", Gate::Possible),
+            ("benchmark.stdout", "\"0.400\"", "\"400\"", Gate::Possible),
+            ("benchmark.stdout", "\"0.400\"", "\"0.0004\"", Gate::Possible),
+            ("benchmark.stdout", "\"1.5\"", "\"0.5\"", Gate::Output),
+        ] {
+            assert_eq!(invalid_by(&changed(file, from, to).unwrap()), Some(gate), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_rejected() {
+        for (file, from, to) in [
+            ("requests.json", "10000", "many"),
+            ("after.info", "used_memory_peak", "rubbish"),
+            ("after.info", "calls=10000", "calls=x"),
+            ("benchmark.stdout", "100000.00", "nan"),
+            ("benchmark.stdout", "\"GET\"", "Killed"),
+            ("benchmark.process.json", "{", "["),
+        ] {
+            assert_eq!(changed(file, from, to).unwrap_err().gate, Gate::Output, "{from} → {to}");
+        }
+        for at in 0..files().len() {
+            let mut files = files();
+            files.remove(at);
+            assert_eq!(study_of(&params(), &files).unwrap_err().gate, Gate::Output);
+        }
+    }
+
+    #[test]
+    fn random_keys_repeat_as_chance_has_it() {
+        assert_eq!(distinct(1, 1000), (0, 1));
+        assert_eq!(distinct(100_000, 100_000), (56_890, 100_000));
+        assert_eq!(distinct(1_000_000_000, 10).1, 10);
+        assert_eq!(distinct(10, 1_000_000), (9, 10));
+    }
+}
