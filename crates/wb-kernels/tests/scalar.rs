@@ -16,7 +16,7 @@ const LOOPS: [(&str, usize); 5] = [
 
 #[test]
 fn the_scalar_loops_hold_no_vector_instruction() {
-    call_everything();
+    call_everything().unwrap();
     let program = env::current_exe().unwrap();
     let arguments = ["-d", "--demangle", "--no-show-raw-insn", "-M", "att"];
     let Ok(output) = Command::new("objdump").args(arguments).arg(program).output() else {
@@ -35,19 +35,19 @@ fn the_scalar_loops_hold_no_vector_instruction() {
 }
 
 /// Keeps the loops in the program, and shows that they run.
-fn call_everything() {
+fn call_everything() -> Result<(), wb_kernels::Error> {
     let cpus = || vec![wb_kernels::cpus::allowed()[0]];
     let (isa, huge_pages, work) = (Isa::Scalar, HugePages::Inherit, Work::Iterations(1));
     let grid = himeno::Grid::XS;
-    himeno::run(&himeno::Config { grid, cpus: cpus(), isa, huge_pages, work }).unwrap();
+    himeno::run(&himeno::Config { grid, cpus: cpus(), isa, huge_pages, work })?;
     let (mode, kind) = (ramspeed::Mode::Triad, ramspeed::Kind::Floating);
     let config = ramspeed::Config { mode, kind, non_temporal: false, bytes: 4096, cpus: cpus(), isa, huge_pages, work };
-    ramspeed::run(&config).unwrap();
+    ramspeed::run(&config)?;
     let (op, min_bytes, max_bytes) = (ramspeed::sweep::Op::Read, 1024, 1024);
     let half_steps = false;
     let config =
         ramspeed::sweep::Config { op, min_bytes, max_bytes, half_steps, cpus: cpus(), isa, huge_pages, seconds: 1e-4 };
-    ramspeed::sweep::run(&config).unwrap();
+    ramspeed::sweep::run(&config).map(drop)
 }
 
 fn header(function: &str) -> &str {

@@ -272,7 +272,7 @@ mod tests {
                     let config = Config { kind, non_temporal, isa, ..config(mode, 2, Work::Iterations(3)) };
                     let report = run(&config).unwrap();
                     assert_eq!(report.check, Check { words: 1 << 17, mismatches: 0 }, "{config:?}");
-                    assert_eq!(report.bytes_moved, 3 * mode.arrays() << 20);
+                    assert_eq!(report.bytes_moved, (3 * mode.arrays()) << 20);
                 }
             }
         }
