@@ -1,0 +1,119 @@
+//! Counts of latencies, and fio's scheme of bins.
+//!
+//! fio counts latencies in groups of 64 bins: the first two groups are exact, and in every further one the bins
+//! are twice as wide as in the one before (`FIO_IO_U_PLAT_BITS` = 6, 29 groups, in nanoseconds since fio 3.0).
+
+use std::collections::BTreeMap;
+
+/// Bits of a latency that are kept.
+const BITS: u32 = 6;
+
+/// Bins there are in all.
+pub const BINS: usize = 29 << BITS;
+
+/// The least latency of a bin, in nanoseconds.
+fn least(bin: usize) -> u64 {
+    let (group, within) = (bin >> BITS, bin as u64 & ((1 << BITS) - 1));
+    match group {
+        0 | 1 => bin as u64,
+        _ => ((1 << BITS) + within) << (group - 1),
+    }
+}
+
+/// The latency, in nanoseconds, that stands for a bin of a row of `count`: the middle of what it covers. None where
+/// fio has no such rows; a coarser row joins neighbouring bins.
+pub fn middle(bin: usize, count: usize) -> Option<u64> {
+    let known = count > 0 && BINS.is_multiple_of(count) && (BINS / count).is_power_of_two();
+    if !known || bin >= count {
+        return None;
+    }
+    let joined = BINS / count;
+    Some(least(bin * joined).midpoint(least((bin + 1) * joined)))
+}
+
+/// Counts by latency in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram(BTreeMap<u64, u64>);
+
+impl Histogram {
+    /// Counts more.
+    pub fn add(&mut self, latency: u64, count: u64) {
+        let slot = self.0.entry(latency).or_default();
+        *slot = slot.saturating_add(count);
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, counts: impl IntoIterator<Item = (u64, u64)>) {
+        counts.into_iter().for_each(|(latency, count)| self.add(latency, count));
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The percentile of nearest rank; none where nothing was counted.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
+        let mut seen = 0u64;
+        let reached = self.0.iter().find(|(_, count)| {
+            seen = seen.saturating_add(**count);
+            seen >= rank
+        });
+        reached.or(self.0.last_key_value()).map(|(latency, _)| *latency)
+    }
+
+    /// (latency, count), latencies ascending.
+    pub fn into_counts(self) -> Vec<(u64, u64)> {
+        self.0.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bins_are_those_that_fio_prints() {
+        // Read off json+ output and the log of the same run of fio 3.33.
+        let printed = [764, 788, 892, 956, 18304, 83456, 152_576, 3_850_240, 11_599_872];
+        let middles: Vec<u64> = (0..BINS).map(|bin| middle(bin, BINS).unwrap()).collect();
+        for latency in printed {
+            assert!(middles.contains(&latency), "{latency}");
+        }
+        assert_eq!([middle(0, BINS), middle(127, BINS), middle(128, BINS)], [Some(0), Some(127), Some(129)]);
+        assert!(middles.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn a_coarser_row_joins_bins() {
+        assert_eq!(middle(0, BINS / 4), Some(2));
+        assert_eq!(middle(5, BINS / 64), Some((least(320) + least(384)) / 2));
+        assert_eq!([middle(0, 1216), middle(0, 0), middle(BINS, BINS)], [None, None, None]);
+    }
+
+    #[test]
+    fn percentiles_are_of_nearest_rank() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(50.0), None);
+        histogram.merge([(10, 50), (20, 49), (30, 1)]);
+        let at = |percent| histogram.percentile(percent).unwrap();
+        assert_eq!([at(0.0), at(50.0), at(51.0), at(99.0), at(99.9), at(100.0)], [10, 10, 20, 20, 30, 30]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_latency_lies_in_its_bin(latency in 0u64..(1 << 33)) {
+            // The inverse: the leading bit chooses the group, the six bits below it the bin.
+            let group = (63 - (latency | 1).leading_zeros()).saturating_sub(BITS);
+            let bin = if latency < 128 { latency as usize } else {
+                ((group as usize + 1) << BITS) + ((latency >> group) as usize & 63)
+            };
+            prop_assert!(least(bin) <= latency && latency < least(bin + 1));
+            let middle = middle(bin, BINS).unwrap();
+            prop_assert!(middle.abs_diff(latency) as f64 <= latency as f64 / 128.0 + 1.0);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Whether what fio says can be, and is what was asked for.
+
+use serde::Deserialize;
+use wb_model::outcome::Gate;
+use wb_sys::process::ResourceUse;
+
+use super::job::{Job, Operation};
+use super::report::Report;
+use super::run::NAME;
+use super::values::per_second;
+use crate::{Artefacts, Measured};
+
+/// No machine moves more bytes per second through one fio: a figure above is in another unit.
+const IMPOSSIBLE_BANDWIDTH: f64 = 1e12;
+
+/// Did the work happen, and do the counts of it agree?
+pub(super) fn done(measured: &mut Measured, job: &Job, report: &Report) {
+    measured.require(!report.jobs.is_empty(), Gate::Work, || "fio ran no job".to_owned());
+    for ran in &report.jobs {
+        let name = &ran.jobname;
+        measured.require(ran.error == 0, Gate::Work, || format!("{name} ended with error {}", ran.error));
+        for operation in job.test_type.operations() {
+            let (kind, of) = (operation.name(), ran.of(*operation));
+            measured.require(of.total_ios > 0 && of.io_bytes > 0, Gate::Work, || format!("{name} did no {kind}"));
+            let lacking = of.short_ios + of.drop_ios;
+            measured.require(lacking == 0, Gate::Work, || format!("{lacking} {kind}s of {name} were short or dropped"));
+            let binned = of.clat_ns.bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
+            let agree = binned == of.clat_ns.count && near(of.clat_ns.count, of.total_ios, job);
+            measured.require(agree, Gate::Output, || {
+                format!("{name} did {} {kind}s, timed {} and binned {binned}", of.total_ios, of.clat_ns.count)
+            });
+        }
+    }
+}
+
+/// Whether counts agree, but for what was in flight when counting began or ended.
+fn near(one: u64, other: u64, job: &Job) -> bool {
+    one.abs_diff(other) <= u64::from(job.iodepth) + 1
+}
+
+/// Was it done as asked: by so many jobs, in such blocks, for so long, at such a rate?
+pub(super) fn as_asked(measured: &mut Measured, job: &Job, report: &Report) {
+    let jobs = report.jobs.len();
+    measured.require(jobs == job.jobs(), Gate::Work, || format!("{jobs} jobs ran, {} were asked for", job.jobs()));
+    let asked_ms = job.runtime.seconds() * 1000.0;
+    let mut slowest = f64::INFINITY;
+    for ran in &report.jobs {
+        for operation in job.test_type.operations() {
+            let (name, kind, of) = (&ran.jobname, operation.name(), ran.of(*operation));
+            let blocks = of.io_bytes / job.block_size.0.max(1);
+            measured.require(near(blocks, of.total_ios, job), Gate::Work, || {
+                format!("{name} did {} {kind}s of {}, but {} bytes", of.total_ios, job.block_size, of.io_bytes)
+            });
+            measured.require(of.runtime as f64 >= 0.95 * asked_ms, Gate::Work, || {
+                format!("{name} did {kind}s for {} ms, {asked_ms:.0} were asked for", of.runtime)
+            });
+            let (rate, limit) = (per_second(of.total_ios, of), f64::from(job.rate_iops));
+            // What is submitted at once at the edges of a short sample is above the rate.
+            let edge = f64::from(job.iodepth) / job.runtime.seconds().max(1e-3);
+            measured.require(job.rate_iops == 0 || rate <= 1.1 * limit + edge, Gate::Work, || {
+                format!("{name} did {rate:.0} {kind}s per second, {limit:.0} at most were asked for")
+            });
+            slowest = slowest.min(rate);
+        }
+    }
+    if job.rate_iops > 0 && slowest < 0.9 * f64::from(job.rate_iops) {
+        measured.findings.push(format!(
+            "the rate of {} per second and job was not reached: the slowest did {slowest:.0}",
+            job.rate_iops
+        ));
+    }
+    if job.ioengine == "libaio" && !job.direct && job.iodepth > 1 {
+        measured.findings.push(format!(
+            "libaio is synchronous where the page cache is used: iodepth {} has no effect with direct=false",
+            job.iodepth
+        ));
+    }
+}
+
+/// Is it possible at all? Operations in flight are their rate times their latency (Little), and there are no more
+/// than `iodepth` per job.
+pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
+    // An operation that began before the time that counts is counted whole.
+    const EDGES: f64 = 1.5;
+    for ran in &report.jobs {
+        let in_flight: f64 = job
+            .test_type
+            .operations()
+            .iter()
+            .map(|operation| {
+                per_second(ran.of(*operation).total_ios, ran.of(*operation)) * ran.of(*operation).lat_ns.mean / 1e9
+            })
+            .sum();
+        let most = f64::from(job.iodepth) * EDGES + 1.0;
+        measured.require(in_flight <= most, Gate::Possible, || {
+            format!(
+                "{} had {in_flight:.1} operations in flight by its rate and latency, {} at most",
+                ran.jobname, job.iodepth
+            )
+        });
+        for operation in job.test_type.operations() {
+            let (kind, latency) = (operation.name(), &ran.of(*operation).clat_ns);
+            let sound = latency.mean.is_finite() && latency.mean > 0.0 && latency.mean <= latency.max;
+            measured.require(sound || latency.count == 0, Gate::Possible, || {
+                format!("{}s of {} took {} ns on average, {} ns at most", kind, ran.jobname, latency.mean, latency.max)
+            });
+        }
+    }
+    let bandwidth = measured.values.get("throughput/bandwidth").copied().unwrap_or_default();
+    measured.require(bandwidth < IMPOSSIBLE_BANDWIDTH, Gate::Possible, || format!("{bandwidth:e} B/s are impossible"));
+}
+
+/// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
+pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
+    #[derive(Deserialize)]
+    struct Ran {
+        usage: ResourceUse,
+    }
+    let Ok(Ran { usage }) = artefacts.json(&format!("{NAME}.process.json")) else { return };
+    if !job.direct || job.uri.is_some() {
+        return;
+    }
+    for operation in job.test_type.operations() {
+        let (seen, verb) = match operation {
+            Operation::Read => (usage.read_bytes, "read from"),
+            Operation::Write => (usage.written_bytes, "written to"),
+        };
+        let bytes: u64 = report.jobs.iter().map(|ran| ran.of(*operation).io_bytes).sum();
+        if (seen as f64) < 0.9 * bytes as f64 {
+            measured.findings.push(format!(
+                "direct=true, but of {bytes} bytes the kernel counted {seen} as {verb} storage: something holds them in memory"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::{Bytes, Nanos, Validity};
+
+    use super::super::job::TestType;
+    use super::super::testing::{figures, job, of, output};
+    use super::super::values::Written;
+    use super::*;
+
+    #[test]
+    fn what_was_not_done_as_asked_does_not_count() {
+        let whole = output(&[(0, 1000, 0)]);
+        let read = job(TestType::Read);
+        let work = |job: &Job, stdout: &str| {
+            let (gate, figures) = figures(job, stdout);
+            assert_eq!(gate, Gate::Work, "{figures}");
+            figures
+        };
+        assert_eq!(work(&job(TestType::Write), &whole), "job-0 did no write");
+        assert_eq!(work(&read, &whole.replace("\"error\": 0", "\"error\": 5")), "job-0 ended with error 5");
+        assert_eq!(
+            work(&read, &whole.replacen("\"short_ios\": 0", "\"short_ios\": 3", 1)),
+            "3 reads of job-0 were short or dropped"
+        );
+        assert_eq!(work(&read, &output(&[(0, 9, 0), (0, 9, 0)])), "2 jobs ran, 1 were asked for");
+        let larger = Job { block_size: Bytes(8192), ..read.clone() };
+        assert_eq!(work(&larger, &whole), "job-0 did 1000 reads of 8k, but 4096000 bytes");
+        let longer = Job { runtime: Nanos(2_000_000_000), ..read.clone() };
+        assert_eq!(work(&longer, &whole), "job-0 did reads for 1000 ms, 2000 were asked for");
+        let slower = Job { rate_iops: 500, ..read.clone() };
+        assert_eq!(work(&slower, &whole), "job-0 did 1000 reads per second, 500 at most were asked for");
+        let user = of(&longer, Written::ByUser, &[("fio.stdout", &whole)]).unwrap();
+        assert_eq!(user.validity, Validity::Valid, "what a job file of the user's asks for is not known");
+    }
+
+    #[test]
+    fn what_is_impossible_does_not_count() {
+        let whole = output(&[(0, 1000, 0)]);
+        let read = job(TestType::Read);
+        let in_seconds =
+            whole.replace("\"mean\": 1000000.0", "\"mean\": 1000000000.0").replace("1003520,", "2003520000,");
+        let (gate, said) = figures(&read, &in_seconds);
+        assert_eq!(
+            (gate, said.as_str()),
+            (Gate::Possible, "job-0 had 1000.0 operations in flight by its rate and latency, 32 at most")
+        );
+        let (gate, said) = figures(&read, &whole.replace("\"mean\": 1000000.0", "\"mean\": 9000000.0"));
+        assert_eq!(
+            (gate, said.as_str()),
+            (Gate::Possible, "reads of job-0 took 9000000 ns on average, 1003520 ns at most")
+        );
+        let (gate, _) = figures(&read, &whole.replace("\"995328\": 900", "\"995328\": 90"));
+        assert_eq!(gate, Gate::Output);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_reached_is_a_finding() {
+        let fast = Job { rate_iops: 5000, ..job(TestType::Read) };
+        let measured = of(&fast, Written::ByUs, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
+        assert_eq!(measured.validity, Validity::Valid);
+        assert_eq!(measured.findings, ["the rate of 5000 per second and job was not reached: the slowest did 1000"]);
+    }
+
+    #[test]
+    fn what_no_storage_saw_is_a_finding() {
+        let process = |bytes: u64| {
+            let usage = ResourceUse { read_bytes: bytes, ..ResourceUse::default() };
+            serde_json::json!({ "argv": [], "usage": usage }).to_string()
+        };
+        let findings = |bytes: u64| {
+            let stdout = output(&[(0, 1000, 0)]);
+            let files = [("fio.stdout", stdout.as_str()), ("fio.process.json", &process(bytes))];
+            of(&job(TestType::Read), Written::ByUs, &files).unwrap().findings
+        };
+        assert_eq!(findings(4_096_000), [""; 0]);
+        assert!(
+            findings(4096)[0].starts_with("direct=true, but of 4096000 bytes the kernel counted 4096 as read from")
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The logs that fio writes with `write_hist_log`: one line per interval and kind of operation, of
+//! `milliseconds, kind, block size, count, count, …`.
+
+use std::collections::BTreeMap;
+
+use super::bins::{Histogram, middle};
+use super::job::Operation;
+
+/// The counts of one interval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interval {
+    /// When it ended, in milliseconds from the start of its job.
+    pub at_ms: u64,
+    /// Of what.
+    pub operation: Operation,
+    /// Counts by latency in nanoseconds.
+    pub counts: Vec<(u64, u64)>,
+}
+
+/// A log that is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct BadLog {
+    /// The line, from one.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Reads a log. Trims are passed over.
+pub fn parse(text: &str) -> Result<Vec<Interval>, BadLog> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = lines.map(|(at, line)| interval(line).map_err(|why| BadLog { line: at + 1, why }));
+    read.filter_map(Result::transpose).collect()
+}
+
+fn interval(line: &str) -> Result<Option<Interval>, String> {
+    let number = |field: &str| field.trim().parse::<u64>().map_err(|_| format!("`{}` is no number", short(field)));
+    let fields = line.split(',').map(number).collect::<Result<Vec<u64>, String>>()?;
+    let &[at_ms, kind, _block_size, ref row @ ..] = fields.as_slice() else {
+        return Err(format!("{} fields", fields.len()));
+    };
+    let operation = match kind {
+        0 => Operation::Read,
+        1 => Operation::Write,
+        2 => return Ok(None),
+        other => return Err(format!("{other} is no kind of operation")),
+    };
+    let filled = row.iter().enumerate().filter(|(_, count)| **count > 0);
+    let counts = filled.map(|(bin, count)| Some((middle(bin, row.len())?, *count))).collect::<Option<Vec<_>>>();
+    let known = middle(0, row.len()).and(counts);
+    let counts = known.ok_or_else(|| format!("a row of {} bins, which no fio since 3.0 writes", row.len()))?;
+    Ok(Some(Interval { at_ms, operation, counts }))
+}
+
+fn short(field: &str) -> String {
+    field.trim().chars().take(20).collect()
+}
+
+/// The histograms of each kind, one per interval of `interval_ms`, over all jobs of a group; each log comes with its
+/// job's group, and groups follow one another.
+pub fn by_interval(logs: &[(u32, Vec<Interval>)], interval_ms: u64) -> BTreeMap<Operation, Vec<Vec<(u64, u64)>>> {
+    let interval_ms = interval_ms.max(1);
+    let mut slots: BTreeMap<(Operation, u32, u64), Histogram> = BTreeMap::new();
+    for (group, intervals) in logs {
+        for interval in intervals {
+            // fio writes a little after an interval's end, and more so from one to the next.
+            let slot = (interval.operation, *group, interval.at_ms.saturating_add(interval_ms / 2) / interval_ms);
+            slots.entry(slot).or_default().merge(interval.counts.iter().copied());
+        }
+    }
+    let mut merged: BTreeMap<Operation, Vec<Vec<(u64, u64)>>> = BTreeMap::new();
+    for ((operation, ..), histogram) in slots {
+        merged.entry(operation).or_default().push(histogram.into_counts());
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::bins::BINS;
+    use super::*;
+
+    fn line(at_ms: u64, kind: u64, filled: &[(usize, u64)]) -> String {
+        let mut row = vec![0; BINS];
+        filled.iter().for_each(|(bin, count)| row[*bin] = *count);
+        let row: Vec<String> = row.iter().map(u64::to_string).collect();
+        format!("{at_ms}, {kind}, 4096, {}\n", row.join(", "))
+    }
+
+    #[test]
+    fn a_log_is_read_and_trims_are_passed_over() {
+        let text = line(502, 1, &[(3, 7)]) + &line(502, 0, &[(128, 2), (130, 1)]) + &line(502, 2, &[]) + "\n";
+        let read = parse(&text).unwrap();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0], Interval { at_ms: 502, operation: Operation::Write, counts: vec![(3, 7)] });
+        assert_eq!(read[1].counts, [(129, 2), (133, 1)]);
+    }
+
+    #[test]
+    fn what_is_no_log_says_where_and_why() {
+        let fault = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(fault("1, 0"), "line 1: 2 fields");
+        assert_eq!(fault("1, 0, 4096, 1, 2"), "line 1: a row of 2 bins, which no fio since 3.0 writes");
+        assert_eq!(fault(&(line(1, 0, &[]) + "nonsense")), "line 2: `nonsense` is no number");
+        assert_eq!(fault(&line(1, 9, &[])), "line 1: 9 is no kind of operation");
+        assert!(parse(&line(1, 0, &[])[..900]).is_err(), "torn");
+    }
+
+    #[test]
+    fn jobs_of_a_group_are_added_up_and_groups_follow_one_another() {
+        let log = |times: &[u64]| parse(&times.iter().map(|at| line(*at, 0, &[(1, 1)])).collect::<String>()).unwrap();
+        let logs = [(0, log(&[63, 123, 187])), (0, log(&[60, 121])), (1, log(&[66]))];
+        let merged = by_interval(&logs, 60);
+        assert_eq!(merged[&Operation::Read], [vec![(1, 2)], vec![(1, 2)], vec![(1, 1)], vec![(1, 1)]]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn no_line_of_numbers_panics(numbers in proptest::collection::vec(any::<u64>(), 0..40)) {
+            let text: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            let _ = parse(&text.join(", "));
+        }
+
+        #[test]
+        fn nothing_that_was_counted_is_lost(
+            rows in proptest::collection::vec((0u64..10_000, 0u64..2, 0..BINS, 1u64..1000), 1..6),
+            interval in 0u64..1000,
+        ) {
+            let text: String = rows.iter().map(|(at, kind, bin, count)| line(*at, *kind, &[(*bin, *count)])).collect();
+            let merged = by_interval(&[(0, parse(&text).unwrap())], interval);
+            let counted: u64 = merged.values().flatten().flatten().map(|(_, count)| count).sum();
+            prop_assert_eq!(counted, rows.iter().map(|(.., count)| count).sum::<u64>());
+        }
+    }
+}

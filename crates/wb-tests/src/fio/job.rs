@@ -1,0 +1,235 @@
+//! What fio is told to do, and the job file that tells it.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Bytes, Nanos};
+
+/// The prefix of the histogram logs.
+pub const HISTOGRAMS: &str = "hist";
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TestType {
+    /// Reads, one block after the other
+    #[default]
+    Read,
+    /// Writes, one block after the other
+    Write,
+    /// Reads and writes, one block after the other
+    Rw,
+    /// Reads of random blocks
+    RandRead,
+    /// Writes of random blocks
+    RandWrite,
+    /// Reads and writes of random blocks
+    RandRw,
+}
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+}
+
+impl Operation {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl TestType {
+    /// fio's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Rw => "rw",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    /// The operations that it does.
+    pub fn operations(self) -> &'static [Operation] {
+        match self {
+            Self::Read | Self::RandRead => &[Operation::Read],
+            Self::Write | Self::RandWrite => &[Operation::Write],
+            Self::Rw | Self::RandRw => &[Operation::Read, Operation::Write],
+        }
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        self.operations().contains(&Operation::Write)
+    }
+}
+
+/// Whether several targets are used at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JobMode {
+    /// All at the same time
+    #[default]
+    Concurrent,
+    /// One after the other
+    Serial,
+}
+
+/// What fio is told to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// What.
+    pub test_type: TestType,
+    /// How much at once.
+    pub block_size: Bytes,
+    /// On how much of each target.
+    pub file_size: Bytes,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+    /// Whether writes are done only when they are on the storage.
+    pub sync: bool,
+    /// Operations per second, job and kind at most; 0: no limit.
+    pub rate_iops: u32,
+    /// For how long.
+    pub runtime: Nanos,
+    /// After how long.
+    pub ramptime: Nanos,
+    /// In which order.
+    pub mode: JobMode,
+    /// By which engine.
+    pub ioengine: String,
+    /// Operations in flight per job.
+    pub iodepth: u32,
+    /// Jobs per target.
+    pub numjobs: u32,
+    /// The longest interval of the histograms over time.
+    pub histogram_interval: Nanos,
+    /// The server, where there is one.
+    pub uri: Option<String>,
+    /// On what.
+    pub targets: Vec<String>,
+}
+
+fn milliseconds(time: Nanos) -> u64 {
+    time.0 / 1_000_000
+}
+
+impl Job {
+    /// The interval of the histograms over time, in milliseconds: short samples have some, too.
+    pub fn histogram_interval_ms(&self) -> u64 {
+        milliseconds(self.histogram_interval).min(milliseconds(self.runtime) / 10).max(1)
+    }
+
+    /// The jobs that fio reports.
+    pub fn jobs(&self) -> usize {
+        self.targets.len() * self.numjobs as usize
+    }
+
+    /// About how long it takes.
+    pub fn estimate(&self) -> Nanos {
+        const START: u64 = 500_000_000;
+        let rounds = match self.mode {
+            JobMode::Concurrent => 1,
+            JobMode::Serial => self.targets.len().max(1) as u64,
+        };
+        Nanos(rounds.saturating_mul(self.runtime.0.saturating_add(self.ramptime.0)).saturating_add(START))
+    }
+
+    /// The options that say it, without those of a target.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let flag = |on: bool| u8::from(on).to_string();
+        let mut options = vec![
+            ("rw", self.test_type.name().to_owned()),
+            ("bs", self.block_size.0.to_string()),
+            ("size", self.file_size.0.to_string()),
+            ("ioengine", self.ioengine.clone()),
+            ("iodepth", self.iodepth.to_string()),
+            ("numjobs", self.numjobs.to_string()),
+            ("direct", flag(self.direct)),
+            ("sync", flag(self.sync)),
+            ("runtime", format!("{}ms", milliseconds(self.runtime))),
+            ("ramp_time", format!("{}ms", milliseconds(self.ramptime))),
+            ("time_based", "1".to_owned()),
+        ];
+        if self.rate_iops > 0 {
+            options.push(("rate_iops", self.rate_iops.to_string()));
+        }
+        if let Some(uri) = &self.uri {
+            options.push(("uri", uri.clone()));
+        }
+        options.extend(self.histogram_options());
+        options
+    }
+
+    /// The options of the histogram logs.
+    pub fn histogram_options(&self) -> [(&'static str, String); 2] {
+        [("write_hist_log", HISTOGRAMS.to_owned()), ("log_hist_msec", self.histogram_interval_ms().to_string())]
+    }
+
+    /// The job file. Targets are there already, whole: fio neither makes nor extends them.
+    pub fn text(&self) -> String {
+        let mut text = String::from("[global]\n");
+        let fixed = [("allow_file_create", "0"), ("fallocate", "none")].map(|(name, value)| (name, value.to_owned()));
+        let fixed = fixed.into_iter().filter(|_| self.uri.is_none());
+        for (name, value) in self.options().into_iter().chain(fixed) {
+            let _ = writeln!(text, "{name}={value}");
+        }
+        for (number, target) in self.targets.iter().enumerate() {
+            let _ = write!(text, "\n[job-{}]\nfilename={}\n", number + 1, escaped(target));
+            if self.mode == JobMode::Serial {
+                text.push_str("stonewall\n");
+            }
+        }
+        text
+    }
+}
+
+/// A path as a job file has it: a colon divides paths there.
+pub fn escaped(path: &str) -> String {
+    path.replace(':', "\\:")
+}
+
+/// What of a path a job file cannot say.
+pub fn unspeakable(path: &str) -> Option<char> {
+    path.chars().find(|c| matches!(c, ';' | '#' | '$' | '\\') || c.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::Params;
+    use super::*;
+
+    #[test]
+    fn a_job_file_says_all_that_the_parameters_ask_for() {
+        let params: Params = serde_json::from_str(
+            r#"{"test-types": "randrw", "block-sizes": "64k", "rate-iops": 100, "job-mode": "serial", "runtime": "1s", "ramptime": 0}"#,
+        )
+        .unwrap();
+        let text = params.job(vec!["/a:b".to_owned(), "/c".to_owned()]).text();
+        assert_eq!(
+            text,
+            "[global]\nrw=randrw\nbs=65536\nsize=4294967296\nioengine=libaio\niodepth=32\nnumjobs=1\ndirect=1\nsync=0\n\
+             runtime=1000ms\nramp_time=0ms\ntime_based=1\nrate_iops=100\nwrite_hist_log=hist\nlog_hist_msec=100\n\
+             allow_file_create=0\nfallocate=none\n\n[job-1]\nfilename=/a\\:b\nstonewall\n\n[job-2]\nfilename=/c\nstonewall\n"
+        );
+    }
+
+    #[test]
+    fn histograms_have_at_least_ten_intervals() {
+        let interval = |runtime: u64| {
+            Params { runtime: Nanos(runtime * 1_000_000), ..Params::default() }.job(Vec::new()).histogram_interval_ms()
+        };
+        assert_eq!([interval(180_000), interval(1000), interval(5)], [10_000, 100, 1]);
+    }
+}

@@ -1,0 +1,222 @@
+//! fio: storage, as pbench-fio drives it, with the latency of every operation.
+//!
+//! A sample is one run of fio on targets that were written whole before. Start with [`params`], then [`job`] (what fio
+//! is told), [`targets`] (on what) and [`values`] (what came of it).
+
+pub mod bins;
+mod device;
+mod gates;
+pub mod histlog;
+pub mod job;
+pub mod params;
+pub mod report;
+pub mod run;
+pub mod sysinfo;
+pub(crate) mod targets;
+mod template;
+#[cfg(test)]
+mod testing;
+pub mod values;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use async_trait::async_trait;
+use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Sha256, Value};
+use wb_stats::Rule;
+
+use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
+use job::Job;
+use params::Params;
+use sysinfo::Collected;
+use targets::Target;
+use values::Written;
+
+/// fio (J. Axboe), with pbench-fio's parameters.
+pub struct Fio;
+
+/// What is prepared for all samples of a cell.
+#[derive(Debug)]
+pub struct Prepared {
+    targets: Vec<Target>,
+    template: Option<String>,
+    /// Kept by the first sample.
+    sysinfo: Vec<Collected>,
+}
+
+#[async_trait]
+impl Measure for Fio {
+    type Params = Params;
+    type Prepared = Prepared;
+
+    fn about(&self) -> About {
+        About {
+            name: "fio",
+            summary: "storage: throughput and latency of reads and writes",
+            version: 1,
+            scope: Scope::Cell,
+        }
+    }
+
+    fn requires(&self, _: &Params) -> Vec<Requirement> {
+        vec![Requirement::new("fio", "fio", &["--version"])]
+    }
+
+    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+        let mut resolved = what_pbench_does();
+        let job_file = given.get("job-file").map(Value::to_string).unwrap_or_default();
+        if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
+            resolved.insert("job-file-sha256".to_owned(), vec![Value::Text(Sha256::of(&bytes).as_str().to_owned())]);
+        }
+        resolved
+    }
+
+    fn unsupported(&self, params: &Params, _: &Placement, _: &Facts) -> Option<String> {
+        if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
+            return Some(format!("the job file `{}` cannot be read", params.job_file));
+        }
+        impossible(&params.job(params.targets.clone()))
+    }
+
+    fn rule(&self, params: &Params) -> Option<Rule> {
+        params.rule()
+    }
+
+    fn estimate(&self, params: &Params, _: Nanos) -> Nanos {
+        params.job(params.targets.clone()).estimate()
+    }
+
+    fn metrics(&self, params: &Params) -> Vec<Metric> {
+        values::metrics(params.test_type())
+    }
+
+    async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
+        run::check_engine(site, &params.ioengine).await?;
+        let template = template(params)?;
+        let job = params.job(Vec::new());
+        let targets = targets::make_ready(site, &job, &params.targets, params.allow_destroy).await?;
+        Ok(Prepared { targets, template, sysinfo: sysinfo::collect(site, &params.sysinfo).await? })
+    }
+
+    async fn sample(&self, params: &Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
+        keep_sysinfo(attempt, &mut prepared.sysinfo);
+        run::pre_iteration(attempt, &params.pre_iteration_script).await?;
+        let job = params.job(prepared.targets.iter().map(|target| target.path.clone()).collect());
+        let text = match &prepared.template {
+            Some(template) => template::fill_in(template, &job)?,
+            None => job.text(),
+        };
+        run::run(attempt, &text, &params.ioengine).await
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        let written = if params.job_file.is_empty() { Written::ByUs } else { Written::ByUser };
+        // Without a path there is one target; what it is called does not matter.
+        let targets = if params.targets.is_empty() { vec!["fio".to_owned()] } else { params.targets.clone() };
+        values::study(&params.job(targets), written, artefacts)
+    }
+}
+
+/// What pbench-fio does where nothing is said.
+pub(crate) fn what_pbench_does() -> BTreeMap<String, Vec<Value>> {
+    let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
+    BTreeMap::from([
+        ("test-types".to_owned(), texts(&["read", "randread"])),
+        ("block-sizes".to_owned(), texts(&["4k", "64k", "1m"])),
+    ])
+}
+
+/// Why no fio could do this anywhere.
+pub(crate) fn impossible(job: &Job) -> Option<String> {
+    const SECTOR: u64 = 512;
+    let (block, file) = (job.block_size, job.file_size);
+    if block.0 < SECTOR {
+        return Some(format!(
+            "blocks of {block} bytes are less than a sector: pbench's `{block}` is written `{block}k`"
+        ));
+    }
+    if job.direct && !block.0.is_multiple_of(SECTOR) {
+        return Some(format!(
+            "direct=true needs blocks of whole sectors of {SECTOR} bytes, and block-sizes is {block}"
+        ));
+    }
+    if file < block || file.0 < 4096 {
+        return Some(format!("file-size is {file}, and must be 4k and one block of {block} at least"));
+    }
+    (job.runtime < Nanos(10_000_000)).then(|| format!("a runtime of {} is too short: 10ms at least", job.runtime))
+}
+
+/// Keeps what was collected, once per cell.
+pub(crate) fn keep_sysinfo(attempt: &mut Attempt, collected: &mut Vec<Collected>) {
+    for Collected { name, bytes, absent } in collected.drain(..) {
+        attempt.keep(&name, bytes);
+        if let Some(why) = absent {
+            attempt.noticed(format!("{name}: {why}"));
+        }
+    }
+}
+
+/// The user's job file, as it was when the plan was made.
+fn template(params: &Params) -> Result<Option<String>, Failure> {
+    let path = &params.job_file;
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(path).map_err(|error| Failure::refused(format!("the job file `{path}`: {error}")))?;
+    if params.job_file_sha256.as_deref() != Some(Sha256::of(&bytes).as_str()) {
+        return Err(Failure::refused(format!("the job file `{path}` is another since the run was planned")));
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    if template::names_files(&text) && !params.allow_destroy {
+        return Err(Failure::refused(format!(
+            "the job file `{path}` names files of its own, which fio may overwrite: write `$target`, or allow-destroy=true"
+        )));
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unsupported(json: &str) -> Option<String> {
+        let params: Params = serde_json::from_str(json).unwrap();
+        Measure::unsupported(&Fio, &params, &Placement::default(), &Facts::default())
+    }
+
+    #[test]
+    fn what_cannot_be_says_why() {
+        assert_eq!(unsupported("{}"), None);
+        assert!(unsupported(r#"{"block-sizes": 4}"#).unwrap().ends_with("pbench's `4` is written `4k`"));
+        assert!(unsupported(r#"{"block-sizes": 1000}"#).unwrap().contains("whole sectors"));
+        assert_eq!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#), None);
+        assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("file-size is 64k"));
+        assert!(unsupported(r#"{"runtime": 0}"#).unwrap().contains("too short"));
+        assert!(unsupported(r#"{"job-file": "/nosuch"}"#).unwrap().contains("cannot be read"));
+    }
+
+    #[test]
+    fn the_estimate_follows_the_job() {
+        let estimate = |json: &str| {
+            let params: Params = serde_json::from_str(json).unwrap();
+            Measure::estimate(&Fio, &params, Nanos(0)).seconds()
+        };
+        assert_eq!(estimate("{}"), 190.5);
+        assert_eq!(estimate(r#"{"targets": ["/a", "/b"], "job-mode": "serial", "runtime": 1, "ramptime": 1}"#), 4.5);
+    }
+
+    #[test]
+    fn a_job_file_is_part_of_the_definition() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.fio");
+        std::fs::write(&path, "[x]\nfilename=$target\n").unwrap();
+        let given = Given::from([("job-file".to_owned(), Value::Text(path.display().to_string()))]);
+        let resolved = Measure::resolve(&Fio, &given, &Facts::default());
+        let sha256 = resolved["job-file-sha256"][0].to_string();
+        let params =
+            Params { job_file: path.display().to_string(), job_file_sha256: Some(sha256), ..Params::default() };
+        assert!(template(&params).unwrap().is_some());
+        std::fs::write(&path, "[x]\nfilename=$target\nrw=write\n").unwrap();
+        assert!(template(&params).unwrap_err().to_string().contains("is another since"));
+    }
+}

@@ -1,0 +1,148 @@
+//! What pbench collects of a worker: each collector is a few commands whose output is kept.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_agent::Command;
+use wb_model::Bytes;
+
+use crate::{Failure, Site};
+
+/// A collector, or several by one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Collector {
+    /// All but sos, which takes minutes
+    Default,
+    /// Nothing
+    None,
+    /// Everything
+    All,
+    /// Block devices and the settings of their queues
+    Block,
+    /// libvirt's version, host, and domains, without their secrets
+    Libvirt,
+    /// How the kernel was built
+    KernelConfig,
+    /// What the kernel does against flaws of the processor
+    SecurityMitigations,
+    /// Packages, caches, cores, and memory
+    Topology,
+    /// The report of `sos`
+    Sos,
+}
+
+/// What a collector kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collected {
+    /// The artefact's name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Why there is nothing, if so.
+    pub absent: Option<String>,
+}
+
+/// How something is collected.
+struct How {
+    collector: Collector,
+    name: &'static str,
+    /// Exits with 127 where what it needs is not there.
+    script: &'static str,
+    needs: &'static str,
+}
+
+const HOW: [How; 6] = [
+    How {
+        collector: Collector::Block,
+        name: "block.txt",
+        script: "lsblk --bytes --output-all --json || exit 127; grep -sH . /sys/block/*/queue/*; true",
+        needs: "lsblk",
+    },
+    How {
+        collector: Collector::Libvirt,
+        name: "libvirt.txt",
+        script: "command -v virsh >/dev/null || exit 127; virsh version; virsh nodeinfo; virsh capabilities; \
+                 virsh list --all; virsh list --name | while read -r d; do [ -z \"$d\" ] || virsh dumpxml \"$d\"; done",
+        needs: "virsh",
+    },
+    How {
+        collector: Collector::KernelConfig,
+        name: "kernel-config.txt",
+        script: "cat \"/boot/config-$(uname -r)\" 2>/dev/null || zcat /proc/config.gz 2>/dev/null || exit 127",
+        needs: "/boot/config-* of this kernel or /proc/config.gz",
+    },
+    How {
+        collector: Collector::SecurityMitigations,
+        name: "security-mitigations.txt",
+        script: "grep -sH . /sys/devices/system/cpu/vulnerabilities/* /sys/kernel/debug/x86/*enabled; \
+                 [ -d /sys/devices/system/cpu/vulnerabilities ] || exit 127",
+        needs: "/sys/devices/system/cpu/vulnerabilities",
+    },
+    How {
+        collector: Collector::Topology,
+        name: "topology.txt",
+        script: "lstopo-no-graphics --of console 2>/dev/null || lstopo --of console 2>/dev/null || \
+                 { lscpu && lscpu --extended; } || exit 127",
+        needs: "lstopo or lscpu",
+    },
+    How {
+        collector: Collector::Sos,
+        name: "sos.tar",
+        script: "command -v sos >/dev/null || exit 127; sos report --batch --quiet --clean --tmp-dir \"$TMPDIR\" >&2 \
+                 && cat \"$TMPDIR\"/sosreport-*.tar*",
+        needs: "sos",
+    },
+];
+
+/// Collects what is asked for. What is not there says so and is no failure.
+pub async fn collect(site: &Site, asked: &[Collector]) -> Result<Vec<Collected>, Failure> {
+    let chosen = chosen(asked);
+    let mut all = Vec::new();
+    for how in HOW.iter().filter(|how| chosen.contains(&how.collector)) {
+        // Part of no measurement: placed nowhere, and it may write much.
+        let command = Command::new(["sh", "-c", how.script]).output_limit(Bytes(1 << 30));
+        let finished = site.finish(command).await?;
+        let name = format!("sysinfo-{}", how.name);
+        let absent = match finished.ending {
+            ending if ending.is_success() => None,
+            wb_agent::Ending::Exited { status: 127 } => Some(format!("there is no {} on this worker", how.needs)),
+            ending => Some(format!("{}: {ending}", how.needs)),
+        };
+        let bytes = match &absent {
+            Some(why) => format!("absent: {why}\n").into_bytes(),
+            None => finished.stdout,
+        };
+        all.push(Collected { name, bytes, absent });
+    }
+    Ok(all)
+}
+
+/// The collectors that names stand for. `none` takes nothing away from what else is asked for.
+fn chosen(asked: &[Collector]) -> BTreeSet<Collector> {
+    let every = || HOW.iter().map(|how| how.collector);
+    let stands_for = |one: &Collector| -> Vec<Collector> {
+        match one {
+            Collector::None => Vec::new(),
+            Collector::All => every().collect(),
+            Collector::Default => every().filter(|collector| *collector != Collector::Sos).collect(),
+            one => vec![*one],
+        }
+    };
+    asked.iter().flat_map(stands_for).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_for_collectors() {
+        assert_eq!(chosen(&[Collector::None]).len(), 0);
+        assert_eq!(chosen(&[Collector::Default]).len(), 5);
+        assert_eq!(chosen(&[Collector::All]).len(), 6);
+        assert_eq!(chosen(&[Collector::Block, Collector::Sos]).len(), 2);
+        assert_eq!(serde_json::to_value(Collector::SecurityMitigations).unwrap(), "security_mitigations");
+    }
+}

@@ -1,0 +1,155 @@
+//! A job file of the user's: pbench's template, filled in.
+//!
+//! A section with `$target` in its name is repeated for every target, and `$target` in it stands for the target's
+//! path. `$@` stands for what the parameters say of the option that it is the value of.
+
+use super::job::{Job, escaped};
+use crate::Failure;
+
+/// Fills in a job file. The histogram logs are ours.
+pub(super) fn fill_in(template: &str, job: &Job) -> Result<String, Failure> {
+    let mut filled = String::new();
+    let mut global = false;
+    for section in sections(template) {
+        let named_global = section.name.trim() == "global";
+        let copies: Vec<&String> = if section.is_per_target() { job.targets.iter().collect() } else { Vec::new() };
+        if copies.is_empty() {
+            filled += &section.fill_in(job, None)?;
+        }
+        for target in copies {
+            filled += &section.fill_in(job, Some(target))?;
+        }
+        if named_global && !global {
+            filled += &logs(job);
+            global = true;
+        }
+    }
+    Ok(if global { filled } else { format!("[global]\n{}{filled}", logs(job)) })
+}
+
+/// Whether it names files of its own, beside the targets.
+pub(super) fn names_files(template: &str) -> bool {
+    sections(template).iter().flat_map(|section| &section.lines).any(|line| {
+        let (name, value) = option(line);
+        ["filename", "directory", "filename_format"].contains(&name) && !value.contains("$target")
+    })
+}
+
+fn logs(job: &Job) -> String {
+    job.histogram_options().iter().map(|(name, value)| format!("{name}={value}\n")).collect()
+}
+
+struct Section<'a> {
+    name: &'a str,
+    lines: Vec<&'a str>,
+}
+
+fn sections(template: &str) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    for line in template.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(name) => sections.push(Section { name, lines: Vec::new() }),
+            None => match sections.last_mut() {
+                Some(section) => section.lines.push(line),
+                None => sections.push(Section { name: "global", lines: vec![line] }),
+            },
+        }
+    }
+    sections
+}
+
+/// An option's name and value; the value of a flag is empty.
+fn option(line: &str) -> (&str, &str) {
+    let (name, value) = line.split_once('=').unwrap_or((line, ""));
+    (name.trim(), value.trim())
+}
+
+impl Section<'_> {
+    fn is_per_target(&self) -> bool {
+        self.name.contains("$target")
+    }
+
+    fn fill_in(&self, job: &Job, target: Option<&str>) -> Result<String, Failure> {
+        let place = |text: &str, target: Option<&str>| match target {
+            Some(target) => text.replace("$target", target),
+            None => text.to_owned(),
+        };
+        let mut filled = format!("[{}]\n", place(self.name, target));
+        for line in &self.lines {
+            let (name, value) = option(line);
+            if ["write_hist_log", "log_hist_msec"].contains(&name) {
+                continue;
+            }
+            let value = place(value, target.map(escaped).as_deref());
+            let value = match value.as_str() {
+                "$@" => said(job, name)?,
+                _ => value,
+            };
+            filled += &if line.contains('=') { format!("{name}={value}\n") } else { format!("{name}\n") };
+        }
+        Ok(filled)
+    }
+}
+
+/// What the parameters say of an option.
+fn said(job: &Job, option: &str) -> Result<String, Failure> {
+    let option = match option {
+        "readwrite" => "rw",
+        "blocksize" => "bs",
+        "ramptime" => "ramp_time",
+        other => other,
+    };
+    let known = job.options().into_iter().find(|(name, _)| *name == option);
+    known.map(|(_, value)| value).ok_or_else(|| {
+        Failure::refused(format!(
+            "the job file has `{option} = $@`, of which the parameters say nothing: write a value"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::Params;
+    use super::*;
+
+    const TEMPLATE: &str = "# pbench's\n[global]\nbs = $@\nruntime=30\nwrite_hist_log = fio\nlog_hist_msec=10000\n\n\
+                            [job-$target]\nfilename = $target\nrw=$@\nsize = 4096M\nnorandommap\n";
+
+    fn job() -> Job {
+        Params::default().job(vec!["/a:1".to_owned(), "/b".to_owned()])
+    }
+
+    #[test]
+    fn a_template_is_filled_in_for_every_target() {
+        assert_eq!(
+            fill_in(TEMPLATE, &job()).unwrap(),
+            "[global]\nbs=4096\nruntime=30\nwrite_hist_log=hist\nlog_hist_msec=10000\n\
+             [job-/a:1]\nfilename=/a\\:1\nrw=read\nsize=4096M\nnorandommap\n\
+             [job-/b]\nfilename=/b\nrw=read\nsize=4096M\nnorandommap\n"
+        );
+        assert!(fill_in("[x]\nrw=read\n", &job()).unwrap().starts_with("[global]\nwrite_hist_log=hist\n"));
+    }
+
+    #[test]
+    fn what_the_parameters_do_not_say_is_refused() {
+        assert!(fill_in("[x]\nthinktime=$@\n", &job()).unwrap_err().to_string().contains("thinktime = $@"));
+    }
+
+    #[test]
+    fn files_of_its_own_are_seen() {
+        assert!(!names_files(TEMPLATE));
+        assert!(names_files("[x]\nfilename=/dev/sda\n"));
+        assert!(names_files("directory = /data\n[x]\n"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_template_panics(text: String) {
+            let _ = fill_in(&text, &job());
+            names_files(&text);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Output of fio, made small for the unit tests.
+
+use serde_json::{Value, json};
+use wb_model::outcome::Gate;
+use wb_model::{Nanos, Validity};
+
+use super::job::{Job, TestType};
+use super::params::Params;
+use super::values::{self, Written};
+use crate::{Artefacts, Measured, Rejected};
+
+/// fio's report of jobs: (group, reads, writes) each, in a second, of 4 KiB and 1 ms.
+pub(super) fn output(jobs: &[(u32, u64, u64)]) -> String {
+    let direction = |ios: u64| {
+        let latency = json!({ "min": 998_400, "max": 1_003_520, "mean": 1_000_000.0, "stddev": 1.5, "N": ios });
+        let mut clat = latency.clone();
+        if ios > 0 {
+            clat["bins"] = json!({ "995328": ios - ios / 10, "1003520": ios / 10 });
+        }
+        json!({
+            "io_bytes": ios * 4096, "io_kbytes": ios * 4, "total_ios": ios, "runtime": if ios > 0 { 1000 } else { 0 },
+            "short_ios": 0, "drop_ios": 0, "slat_ns": latency, "clat_ns": clat, "lat_ns": latency, "iops": ios as f64,
+        })
+    };
+    let job = |(number, (group, reads, writes)): (usize, &(u32, u64, u64))| {
+        json!({
+            "jobname": format!("job-{number}"), "groupid": group, "error": 0, "eta": 0, "elapsed": 2,
+            "read": direction(*reads), "write": direction(*writes), "trim": direction(0), "usr_cpu": 1.5, "sys_cpu": 2.5,
+        })
+    };
+    let jobs: Vec<Value> = jobs.iter().enumerate().map(job).collect();
+    format!("{:#}\n", json!({ "fio version": "fio-3.33", "timestamp": 1, "jobs": jobs, "disk_util": [] }))
+}
+
+/// A second of this on one target.
+pub(super) fn job(test_type: TestType) -> Job {
+    let params = Params { test_types: Some(test_type), runtime: Nanos(1_000_000_000), ..Params::default() };
+    params.job(vec!["/x".to_owned()])
+}
+
+/// What the study of a sample that left these files comes to.
+pub(super) fn of(job: &Job, written: Written, files: &[(&str, &str)]) -> Result<Measured, Rejected> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    values::study(job, written, &Artefacts::new(folder.path()))
+}
+
+/// Why a sample with this output does not count.
+pub(super) fn figures(job: &Job, stdout: &str) -> (Gate, String) {
+    match of(job, Written::ByUs, &[("fio.stdout", stdout)]).unwrap().validity {
+        Validity::Invalid { gate, figures } => (gate, figures),
+        Validity::Valid => panic!("valid"),
+    }
+}

@@ -1,0 +1,214 @@
+//! From what fio left to values: what it did, how fast, and whether that can be.
+
+use wb_model::{Class, Metric, Nanos};
+
+use super::bins::Histogram;
+use super::gates;
+use super::histlog;
+use super::job::{HISTOGRAMS, Job, Operation, TestType};
+use super::report::{self, Direction, JobReport, Report};
+use super::run::NAME;
+use crate::{Artefacts, Latencies, Measured, Rejected};
+
+const PERCENTILES: [(&str, f64); 6] =
+    [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
+
+/// What is measured: of mixed reads and writes each kind, and the sum.
+pub fn metrics(test_type: TestType) -> Vec<Metric> {
+    let operations = test_type.operations();
+    let mut metrics = vec![Metric::throughput("iops", "ops/s").primary(), Metric::throughput("bandwidth", "B/s")];
+    for operation in operations {
+        let prefix = prefix(*operation, operations);
+        if !prefix.is_empty() {
+            metrics.push(Metric::throughput(&format!("{prefix}iops"), "ops/s"));
+            metrics.push(Metric::throughput(&format!("{prefix}bandwidth"), "B/s"));
+        }
+        let names = std::iter::once("mean").chain(PERCENTILES.iter().map(|(name, _)| *name));
+        metrics.extend(names.map(|name| Metric::latency(&format!("{prefix}{name}"), "ns")));
+    }
+    metrics.extend([Metric::resource("cpu-user", "%"), Metric::resource("cpu-system", "%")]);
+    metrics
+}
+
+/// What the names of an operation's metrics start with, where there are several operations.
+fn prefix(operation: Operation, all: &[Operation]) -> String {
+    if all.len() > 1 { format!("{}-", operation.name()) } else { String::new() }
+}
+
+/// Whether the job file is ours, so that all of it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// By us, from the job.
+    ByUs,
+    /// By the user.
+    ByUser,
+}
+
+/// The values of a sample of `job`.
+pub fn study(job: &Job, written: Written, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    let report = report::parse(&artefacts.text(&format!("{NAME}.stdout"))?).map_err(Rejected::output)?;
+    let mut measured = Measured::default();
+    throughput(&mut measured, job, &report);
+    latency(&mut measured, job, &report);
+    cpu(&mut measured, &report);
+    histograms(&mut measured, job, &report, artefacts)?;
+    gates::done(&mut measured, job, &report);
+    if written == Written::ByUs {
+        gates::as_asked(&mut measured, job, &report);
+    }
+    gates::possible(&mut measured, job, &report);
+    gates::reached_storage(&mut measured, job, &report, artefacts);
+    measured.explain("fio", &report.version);
+    measured.explain("ioengine", &job.ioengine);
+    Ok(measured)
+}
+
+/// The average over groups, which ran one after the other, of the sums over their jobs, which ran at once.
+fn over_groups(report: &Report, of: impl Fn(&JobReport) -> f64) -> f64 {
+    let mut groups: Vec<u32> = report.jobs.iter().map(|job| job.groupid).collect();
+    groups.dedup();
+    report.jobs.iter().map(of).sum::<f64>() / groups.len().max(1) as f64
+}
+
+pub(super) fn per_second(amount: u64, direction: &Direction) -> f64 {
+    if direction.runtime == 0 { 0.0 } else { amount as f64 / direction.runtime as f64 * 1000.0 }
+}
+
+fn throughput(measured: &mut Measured, job: &Job, report: &Report) {
+    let operations = job.test_type.operations();
+    let (mut iops, mut bandwidth) = (0.0, 0.0);
+    for operation in operations {
+        let prefix = prefix(*operation, operations);
+        let ios = over_groups(report, |job| per_second(job.of(*operation).total_ios, job.of(*operation)));
+        let bytes = over_groups(report, |job| per_second(job.of(*operation).io_bytes, job.of(*operation)));
+        measured.set(Class::Throughput, &format!("{prefix}iops"), ios);
+        measured.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
+        (iops, bandwidth) = (iops + ios, bandwidth + bytes);
+    }
+    measured.set(Class::Throughput, "iops", iops);
+    measured.set(Class::Throughput, "bandwidth", bandwidth);
+}
+
+fn latency(measured: &mut Measured, job: &Job, report: &Report) {
+    let operations = job.test_type.operations();
+    for operation in operations {
+        let prefix = prefix(*operation, operations);
+        let all = || report.jobs.iter().map(|job| &job.of(*operation).clat_ns);
+        let mut histogram = Histogram::default();
+        all().for_each(|latency| histogram.merge(latency.bins.iter().map(|(at, count)| (*at, *count))));
+        let count: f64 = all().map(|latency| latency.count as f64).sum();
+        let sum: f64 = all().map(|latency| latency.mean * latency.count as f64).sum();
+        if count > 0.0 {
+            measured.set(Class::Latency, &format!("{prefix}mean"), sum / count);
+        }
+        for (name, percent) in PERCENTILES {
+            if let Some(value) = histogram.percentile(percent) {
+                measured.set(Class::Latency, &format!("{prefix}{name}"), value as f64);
+            }
+        }
+    }
+}
+
+/// In percent of one CPU.
+fn cpu(measured: &mut Measured, report: &Report) {
+    measured.set(Class::Resource, "cpu-user", over_groups(report, |job| job.usr_cpu));
+    measured.set(Class::Resource, "cpu-system", over_groups(report, |job| job.sys_cpu));
+}
+
+/// Latencies over time.
+fn histograms(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) -> Result<(), Rejected> {
+    let mut logs = Vec::new();
+    for name in artefacts.starting_with(&format!("{HISTOGRAMS}_clat_hist.")) {
+        let text = artefacts.text(&name)?;
+        let log = histlog::parse(&text).map_err(|bad| Rejected::output(format!("{name}: {bad}")))?;
+        // hist_clat_hist.3.log is of the third job.
+        let number = name.split('.').nth(1).and_then(|number| number.parse::<usize>().ok());
+        let of = number.and_then(|number| report.jobs.get(number.checked_sub(1)?));
+        logs.push((of.map_or(0, |job| job.groupid), log));
+    }
+    let interval_ms = job.histogram_interval_ms();
+    for (operation, seconds) in histlog::by_interval(&logs, interval_ms) {
+        let title = format!("{}, per {}", operation.name(), Nanos(interval_ms * 1_000_000));
+        measured.latencies.push(Latencies { title, seconds });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Validity;
+    use wb_model::outcome::Gate;
+
+    use super::super::bins::BINS;
+    use super::super::testing::{figures, job, of, output};
+    use super::*;
+
+    #[test]
+    fn a_sample_has_all_declared_values() {
+        for test_type in [TestType::Read, TestType::RandWrite, TestType::RandRw] {
+            let ios = |operation| if test_type.operations().contains(&operation) { 1000 } else { 0 };
+            let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
+            let measured = of(&job(test_type), Written::ByUs, &[("fio.stdout", &stdout)]).unwrap();
+            assert_eq!(measured.validity, Validity::Valid, "{test_type:?}");
+            for metric in metrics(test_type) {
+                assert!(measured.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
+            }
+            assert_eq!(measured.values.len(), metrics(test_type).len());
+        }
+    }
+
+    #[test]
+    fn kinds_are_told_apart_and_added_up() {
+        let stdout = output(&[(0, 1000, 500)]);
+        let measured = of(&job(TestType::Rw), Written::ByUs, &[("fio.stdout", &stdout)]).unwrap();
+        let value = |name: &str| measured.values[name];
+        assert_eq!(value("throughput/iops"), 1500.0);
+        assert_eq!(value("throughput/read-iops"), 1000.0);
+        assert_eq!(value("throughput/write-bandwidth"), 500.0 * 4096.0);
+        assert_eq!([value("latency/read-p50"), value("latency/read-p99")], [995_328.0, 1_003_520.0]);
+        assert_eq!(value("latency/write-mean"), 1e6);
+        assert_eq!(value("resource/cpu-system"), 2.5);
+    }
+
+    #[test]
+    fn jobs_at_once_add_up_and_jobs_one_after_the_other_are_averaged() {
+        let mut job = job(TestType::Read);
+        job.targets.push("/y".to_owned());
+        let iops = |jobs: &[(u32, u64, u64)]| {
+            of(&job, Written::ByUs, &[("fio.stdout", &output(jobs))]).unwrap().values["throughput/iops"]
+        };
+        assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
+        assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);
+    }
+
+    #[test]
+    fn the_logs_become_latencies_over_time() {
+        let row = |at: u64, bin: usize| {
+            let row: Vec<&str> = (0..BINS).map(|at| if at == bin { "5" } else { "0" }).collect();
+            format!("{at}, 0, 4096, {}\n", row.join(", "))
+        };
+        let stdout = output(&[(0, 1000, 0)]);
+        let (one, two) = (row(101, 10) + &row(202, 20), row(100, 30));
+        let files = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one), ("hist_clat_hist.2.log", &two)];
+        let measured = of(&job(TestType::Read), Written::ByUs, &files).unwrap();
+        assert_eq!(measured.latencies[0].title, "read, per 100ms");
+        assert_eq!(measured.latencies[0].seconds, [vec![(10, 5), (30, 5)], vec![(20, 5)]]);
+        let torn = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one[..one.len() - 40])];
+        assert!(
+            of(&job(TestType::Read), Written::ByUs, &torn)
+                .unwrap_err()
+                .figures
+                .starts_with("hist_clat_hist.1.log: line 2")
+        );
+    }
+
+    #[test]
+    fn no_output_is_rejected_and_not_a_value() {
+        assert_eq!(of(&job(TestType::Read), Written::ByUs, &[]).unwrap_err().gate, Gate::Output);
+        let garbage = of(&job(TestType::Read), Written::ByUs, &[("fio.stdout", "Segmentation fault\n")]).unwrap_err();
+        assert_eq!(garbage.figures, "fio printed no report: Segmentation fault");
+        let (gate, said) = figures(&job(TestType::Read), &output(&[]));
+        assert_eq!((gate, said.as_str()), (Gate::Work, "fio ran no job"));
+        assert_eq!(figures(&job(TestType::Read), &output(&[(0, 0, 0)])).1, "job-0 did no read");
+    }
+}

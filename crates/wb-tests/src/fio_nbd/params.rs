@@ -1,0 +1,121 @@
+//! The parameters of `fio-nbd`: those of `fio` that an export has, with run-perf's defaults.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Bytes, Nanos};
+use wb_stats::Rule;
+
+use crate::fio::job::{Job, JobMode, TestType};
+use crate::fio::params::{FAILURES, SET, SPREAD, pbench_rule};
+use crate::fio::sysinfo::Collector;
+
+/// The engine that drives it.
+pub(super) const ENGINE: &str = "nbd";
+
+/// How an fio-nbd cell is measured
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Params {
+    /// What is done; `rw` and `randrw` are half reads, half writes
+    #[schemars(extend(
+        "x-axis" = true,
+        "x-aliases" = ["rw", "test-type"],
+        "x-resolved" = "read, and randread"
+    ))]
+    pub test_types: Option<TestType>,
+    /// Bytes per operation, `4k` where pbench has `4`
+    #[schemars(extend("x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
+    pub block_sizes: Option<Bytes>,
+    /// Operations per second of each job at most, reads and writes each; 0: no limit
+    pub rate_iops: u32,
+    /// Measured time of a sample
+    pub runtime: Nanos,
+    /// Time before it that does not count
+    pub ramptime: Nanos,
+    /// Size of the image
+    #[schemars(extend("x-aliases" = ["size"]))]
+    pub file_size: Bytes,
+    /// Operations in flight per job
+    #[schemars(range(min = 1))]
+    pub iodepth: u32,
+    /// Jobs, each with a connection of its own
+    #[schemars(range(min = 1))]
+    pub numjobs: u32,
+    /// A label of one's own
+    pub config: String,
+    /// pbench's label of the tools around a sample; which tools those are, `tools` of a plan says
+    pub tool_group: String,
+    /// A program on the worker that is run before each sample
+    pub pre_iteration_script: String,
+    /// Samples in a set, as pbench takes them
+    #[schemars(range(min = 1), extend("x-resolved" = SET))]
+    pub samples: Option<u32>,
+    /// The largest standard deviation of a set, in percent of its mean
+    #[schemars(range(min = 0), extend("x-resolved" = SPREAD))]
+    pub max_stddev: Option<f64>,
+    /// Sets that may spread more before it is given up
+    #[schemars(range(min = 1), extend("x-resolved" = FAILURES))]
+    pub max_failures: Option<u32>,
+    /// Interval of the latency histograms over time; at most a tenth of the runtime
+    pub histogram_interval_sec: Nanos,
+    /// What is collected of the worker: default is all but sos, all is everything
+    pub sysinfo: Vec<Collector>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let fio = crate::fio::params::Params::default();
+        Self {
+            test_types: fio.test_types,
+            block_sizes: fio.block_sizes,
+            rate_iops: fio.rate_iops,
+            runtime: fio.runtime,
+            ramptime: fio.ramptime,
+            file_size: Bytes(256 << 20),
+            iodepth: fio.iodepth,
+            numjobs: 4,
+            config: fio.config,
+            tool_group: fio.tool_group,
+            pre_iteration_script: fio.pre_iteration_script,
+            samples: fio.samples,
+            max_stddev: fio.max_stddev,
+            max_failures: fio.max_failures,
+            histogram_interval_sec: fio.histogram_interval_sec,
+            sysinfo: fio.sysinfo,
+        }
+    }
+}
+
+impl Params {
+    /// What is done.
+    pub(super) fn test_type(&self) -> TestType {
+        self.test_types.unwrap_or_default()
+    }
+
+    /// See [`crate::fio::params::Params::rule`].
+    pub(super) fn rule(&self) -> Option<Rule> {
+        pbench_rule(self.samples, self.max_stddev, self.max_failures)
+    }
+
+    /// What fio is told to do at this address.
+    pub(super) fn job(&self, uri: String) -> Job {
+        Job {
+            test_type: self.test_type(),
+            block_size: self.block_sizes.unwrap_or(Bytes(4096)),
+            file_size: self.file_size,
+            direct: false,
+            sync: false,
+            rate_iops: self.rate_iops,
+            runtime: self.runtime,
+            ramptime: self.ramptime,
+            mode: JobMode::Concurrent,
+            ioengine: ENGINE.to_owned(),
+            iodepth: self.iodepth,
+            numjobs: self.numjobs,
+            histogram_interval: self.histogram_interval_sec,
+            uri: Some(uri),
+            // The name of the export says nothing to the engine.
+            targets: vec!["export".to_owned()],
+        }
+    }
+}
