@@ -94,6 +94,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
+    use crate::protocol::Call;
+
     use super::*;
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -140,6 +142,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
+        fn a_header_that_is_almost_a_call_is_an_error(text in r#"\{"id":[0-9]{1,3},"request":[a-z"{}\[\]:0-9-]{0,30}\}?"#) {
+            let bytes = [&(text.len() as u32).to_le_bytes()[..], &[0; 4], text.as_bytes()].concat();
+            let _ = run(read::<Call>(&mut bytes.as_slice()));
+        }
+
+        #[test]
         fn frames_come_out_as_they_went_in(texts: Vec<String>, payload in proptest::collection::vec(any::<u8>(), 0..5000)) {
             let bytes: Vec<u8> = texts.iter().flat_map(|text| written(&json!(text), &payload)).collect();
             let frames = read_all(&bytes).unwrap();
@@ -159,6 +167,7 @@ mod tests {
                 }
             }
             let _ = read_all(&bytes);
+            let _ = run(read::<Call>(&mut bytes.as_slice()));
             let mut whole = written(&json!({ "id": 1 }), b"some payload that is long enough to be cut anywhere");
             whole.truncate(whole.len() - cut);
             prop_assert!(matches!(read_all(&whole), Err(FrameError::Truncated)));

@@ -17,4 +17,4 @@ pub mod worker;
 pub use protocol::{Command, EntryKind, Fault, FileEntry, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
-pub use worker::{Ending, Finished, Group, Process, Scratch, Teardown, Tool, Worker, WorkerError};
+pub use worker::{Ending, Finished, Group, Process, Recording, Scratch, Teardown, Tool, Worker, WorkerError};

@@ -56,6 +56,13 @@ pub struct Answer {
 pub enum Request {
     /// The machine's facts: [`wb_model::Facts`].
     Facts,
+    /// The machine's world: the payload is a [`wb_sys::Environment`] in JSON.
+    Environment {
+        /// The programs whose versions count.
+        programs: Vec<String>,
+    },
+    /// What makes the machine noisy: the payload is a [`wb_knobs::doctor::Diagnosis`] in JSON.
+    Doctor,
     /// Where a program lies, by the agent's `PATH`: `Option<Tool>`.
     Which {
         /// Its name or path.
@@ -87,7 +94,7 @@ pub enum Request {
         /// Where from.
         offset: u64,
     },
-    /// What is in a folder: `Vec<FileEntry>`.
+    /// What is in a folder: the payload is a `Vec<FileEntry>` in JSON.
     List {
         /// The folder.
         path: String,
@@ -147,6 +154,18 @@ pub enum Request {
     Forget {
         /// The process.
         process: u32,
+    },
+    /// Starts to record telemetry: the recording's id, `u32`.
+    Record {
+        /// The group whose processes are the workload.
+        group: u32,
+        /// The time between two readings.
+        interval: Nanos,
+    },
+    /// Ends a recording: the payload is a [`wb_sys::telemetry::Telemetry`] in JSON.
+    FinishRecording {
+        /// The recording.
+        recording: u32,
     },
     /// Ends and removes everything; the agent ends after its answer.
     Close,

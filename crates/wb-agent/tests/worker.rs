@@ -9,7 +9,7 @@ use std::process::{Child, Command as Program, Stdio};
 
 use common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
 use wb_agent::{Command, EntryKind, Fault, Worker, WorkerError};
-use wb_model::{Bytes, WorkerName};
+use wb_model::{Bytes, Nanos, WorkerName};
 
 #[test]
 fn facts_come_from_the_agent() {
@@ -178,5 +178,41 @@ fn a_program_that_is_no_agent_is_told_apart() {
         let error = Worker::local(Path::new("/bin/true")).await.unwrap_err();
         assert!(error.is_lost() || error.to_string().contains("pipe"), "{error}");
         assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::Start { .. })));
+    });
+}
+
+#[test]
+fn telemetry_tells_the_workload_from_the_rest() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let recording = group.record(Nanos(100_000_000)).await.unwrap();
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
+        let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
+        let telemetry = recording.finish().await.unwrap();
+        group.teardown().await.unwrap();
+        assert!(telemetry.series.len() >= 2);
+        assert!(telemetry.readings().is_sorted_by_key(|reading| reading.at_ns));
+        assert!(telemetry.start.at_ns < finished.started_ns && telemetry.end.at_ns > finished.ended_ns);
+        let used = telemetry.end.workload.unwrap().cpu_ns - telemetry.start.workload.unwrap().cpu_ns;
+        assert!(used > 0 && used < 2 * finished.usage.cpu_ns() + 50_000_000, "{used} {:?}", finished.usage);
+        let disturbance = telemetry.disturbance(&wb_sys::telemetry::Thresholds::default());
+        assert!(disturbance.outside_cpu_percent.is_some() && disturbance.elapsed_ns > 0);
+        let cost: u64 =
+            telemetry.series.iter().map(|reading| reading.cost_ns).sum::<u64>() / telemetry.series.len() as u64;
+        eprintln!(
+            "a reading took {} µs of CPU time; others used {:.1} % of the CPUs, we {:.2} % of one",
+            cost / 1000,
+            disturbance.outside_cpu_percent.unwrap(),
+            disturbance.own_cpu_percent
+        );
+    });
+}
+
+#[test]
+fn the_world_and_its_noise_are_told() {
+    with_worker(|worker| async move {
+        let environment = worker.environment(&["bash"]).await.unwrap();
+        assert!(environment.kernel.release.is_some() && environment.tools.contains_key("bash"));
+        assert!(!worker.doctor().await.unwrap().findings.is_empty());
     });
 }

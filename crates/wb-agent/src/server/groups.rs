@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::time::sleep;
+use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
-use wb_sys::process::{Entry, Reaped, ResourceUse, tree};
+use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
 
 use crate::protocol::{Fault, Place};
 use crate::worker::Teardown;
@@ -25,6 +26,16 @@ pub(super) const GROUP_VARIABLE: &str = "WEIGHBRIDGE_GROUP";
 
 /// How long killed processes may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends processes of groups whose agents were killed, wherever a cgroup did not do it.
+pub(super) fn end_stale(root: &SysRoot) {
+    for entry in tree::all(root) {
+        let owner = tree::started_with(root, entry.pid, GROUP_VARIABLE).and_then(|name| Owner::of(&name));
+        if owner.is_some_and(|owner| owner.is_gone(root)) {
+            tree::signal(&entry, Signal::KILL);
+        }
+    }
+}
 
 /// A group.
 pub(super) struct LiveGroup {
@@ -50,6 +61,11 @@ impl LiveGroup {
         used.written_bytes += one.written_bytes;
         self.used.set(used);
         self.seen.borrow_mut().remove(&reaped.pid);
+    }
+
+    /// What its ended processes used.
+    pub(super) fn used(&self) -> ResourceUse {
+        self.used.get()
     }
 }
 
@@ -118,14 +134,22 @@ impl Agent {
         seen.or(only).cloned()
     }
 
-    /// The members of a group without a cgroup.
+    /// The members of a group without a cgroup: all of ours when there is no other group, else what
+    /// descends from a root, is in a root's session, was seen in the group, was started with its name, or
+    /// is in its folder.
     fn family(&self, group: &LiveGroup) -> Vec<Entry> {
         let ours = self.own_descendants();
+        if self.groups.borrow().len() == 1 {
+            return ours;
+        }
+        let seen = group.seen.borrow();
         let roots = group.roots.borrow();
         let belongs = |entry: &&Entry| {
             roots.contains(&entry.pid)
                 || roots.contains(&entry.session)
+                || seen.contains(&entry.pid)
                 || tree::started_with(&self.root, entry.pid, GROUP_VARIABLE).as_ref() == Some(&group.name)
+                || tree::folder(&self.root, entry.pid).is_some_and(|folder| folder.starts_with(&group.folder))
         };
         let heads = ours.iter().filter(belongs).map(|entry| entry.pid).collect();
         tree::descendants(&ours, &heads)

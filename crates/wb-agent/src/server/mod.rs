@@ -9,6 +9,7 @@ mod home;
 mod output;
 mod processes;
 mod reaper;
+mod recordings;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,8 +22,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
-use wb_sys::SysRoot;
+use wb_knobs::doctor::doctor;
 use wb_sys::cgroup::Cgroups;
+use wb_sys::{Environment, SysRoot};
 
 use crate::frame::{self, FrameError};
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
@@ -30,6 +32,7 @@ use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
 use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
+use recordings::Recording;
 
 /// Why an agent ended otherwise than by the end of its input.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +133,14 @@ async fn read_calls(
 /// Writes answers until there are no more; what cannot be written is of interest to nobody.
 async fn write_answers(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<(Answer, Vec<u8>)>) {
     while let Some((answer, payload)) = queue.recv().await {
-        if frame::write(&mut output, &answer, &payload).await.is_err() {
+        let written = match frame::write(&mut output, &answer, &payload).await {
+            Err(error @ FrameError::TooLong(_)) => {
+                let result = Err(Fault::Refused { why: error.to_string() });
+                frame::write(&mut output, &Answer { id: answer.id, result }, &[]).await
+            }
+            written => written,
+        };
+        if written.is_err() {
             return;
         }
     }
@@ -147,6 +157,12 @@ impl Done {
         Self::with_payload(value, Vec::new())
     }
 
+    /// With what may be too long for a header as the payload, in JSON.
+    fn long(value: &impl Serialize) -> Result<Self, Fault> {
+        let json = serde_json::to_vec(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
+        Self::with_payload((), json)
+    }
+
     fn with_payload(value: impl Serialize, payload: Vec<u8>) -> Result<Self, Fault> {
         let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
         Ok(Self { value, payload })
@@ -160,6 +176,7 @@ struct Agent {
     cgroups: Cgroups,
     groups: RefCell<BTreeMap<u32, Rc<LiveGroup>>>,
     processes: RefCell<BTreeMap<u32, Rc<LiveProcess>>>,
+    recordings: RefCell<BTreeMap<u32, Rc<Recording>>>,
     last_id: Cell<u32>,
 }
 
@@ -171,6 +188,7 @@ impl Agent {
             .map_err(set_up("adopt orphaned processes"))?;
         let cgroups = Cgroups::find(&root);
         cgroups.remove_stale(&root);
+        groups::end_stale(&root);
         let home = Home::new(&root).map_err(set_up("make its folder"))?;
         Ok(Self {
             root,
@@ -178,6 +196,7 @@ impl Agent {
             cgroups,
             groups: RefCell::default(),
             processes: RefCell::default(),
+            recordings: RefCell::default(),
             last_id: Cell::new(0),
         })
     }
@@ -187,9 +206,14 @@ impl Agent {
         self.last_id.get()
     }
 
-    async fn handle(&self, request: Request, payload: Vec<u8>) -> Result<Done, Fault> {
+    async fn handle(self: &Rc<Self>, request: Request, payload: Vec<u8>) -> Result<Done, Fault> {
         match request {
             Request::Facts => Done::new(wb_sys::facts(&self.root)),
+            Request::Environment { programs } => {
+                let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+                Done::long(&Environment::read(&self.root, &programs))
+            }
+            Request::Doctor => Done::long(&doctor(&self.root)),
             Request::Which { program } => Done::new(files::which(&program)?),
             Request::Scratch { base } => Done::new(self.home.scratch(self.next_id(), base)?),
             Request::DropScratch { id } => Done::new(self.home.drop_scratch(id)?),
@@ -198,7 +222,7 @@ impl Agent {
                 let (length, payload) = files::get(&path, offset)?;
                 Done::with_payload(length, payload)
             }
-            Request::List { path } => Done::new(files::list(&path)?),
+            Request::List { path } => Done::long(&files::list(&path)?),
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group => Done::new(self.new_group()?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
@@ -214,6 +238,8 @@ impl Agent {
                 self.forget(process);
                 Done::new(())
             }
+            Request::Record { group, interval } => Done::new(self.record(group, interval)?),
+            Request::FinishRecording { recording } => Done::long(&self.finish_recording(recording)?),
             Request::Close => Done::new(()),
         }
     }

@@ -103,7 +103,8 @@ impl Output {
         let length = self.length.get();
         let room = usize::try_from(self.limit - length).unwrap_or(usize::MAX);
         let fits = &bytes[..bytes.len().min(room)];
-        if fits.len() < bytes.len() || self.kept.write_all_at(fits, length).is_err() {
+        let kept = self.kept.write_all_at(fits, length).is_ok();
+        if !kept || fits.len() < bytes.len() {
             self.exceeded.set(true);
         }
         self.length.set(length + fits.len() as u64);

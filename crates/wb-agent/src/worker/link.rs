@@ -78,8 +78,7 @@ impl Link {
             return Err(self.lost(&why.unwrap_or_default()));
         };
         let (value, payload) = reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })?;
-        let value =
-            serde_json::from_value(value).map_err(|error| self.lost(&format!("it answered nonsense: {error}")))?;
+        let value = serde_json::from_value(value).map_err(|error| self.nonsense(&error))?;
         Ok((value, payload))
     }
 
@@ -87,6 +86,11 @@ impl Link {
     pub(super) fn tell(&self, request: Request) {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         let _ = self.calls.send((Call { id, request }, Vec::new()));
+    }
+
+    /// An answer that is not what was asked for.
+    pub(super) fn nonsense(&self, error: &serde_json::Error) -> WorkerError {
+        self.lost(&format!("it answered nonsense: {error}"))
     }
 
     fn lost(&self, why: &str) -> WorkerError {

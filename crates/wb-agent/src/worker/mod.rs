@@ -3,6 +3,7 @@
 mod error;
 mod link;
 mod process;
+mod recording;
 mod things;
 
 use std::path::Path;
@@ -13,13 +14,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Child;
+use wb_knobs::doctor::Diagnosis;
 use wb_model::{Bytes, Facts, Nanos, WorkerName};
+use wb_sys::Environment;
 
 use crate::protocol::{FileEntry, Hello, Place, Request};
 
 pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
+pub use recording::Recording;
 pub use things::{Group, Scratch, Teardown};
 
 /// How much of a file travels at once, in bytes.
@@ -114,6 +118,17 @@ impl Worker {
         self.ask(Request::Facts).await
     }
 
+    /// Its world as it is now, with the versions of these programs. Takes a moment: for between samples.
+    pub async fn environment(&self, programs: &[&str]) -> Result<Environment, WorkerError> {
+        let programs = programs.iter().map(|program| (*program).to_owned()).collect();
+        self.ask_long(Request::Environment { programs }).await
+    }
+
+    /// What makes it noisy. It is looked at for 200 ms.
+    pub async fn doctor(&self) -> Result<Diagnosis, WorkerError> {
+        self.ask_long(Request::Doctor).await
+    }
+
     /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also
     /// asked for its version: the first line that it prints when it is run with them.
     pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<Tool>, WorkerError> {
@@ -161,7 +176,7 @@ impl Worker {
 
     /// What is in a folder, by name.
     pub async fn list(&self, path: &str) -> Result<Vec<FileEntry>, WorkerError> {
-        self.ask(Request::List { path: path.to_owned() }).await
+        self.ask_long(Request::List { path: path.to_owned() }).await
     }
 
     /// Removes a file, or a folder with all in it if it lies in a private one.
@@ -204,6 +219,12 @@ impl Worker {
 
     async fn ask<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
         Ok(self.ask_with(request, Vec::new()).await?.0)
+    }
+
+    /// Asks for what comes as the payload, in JSON.
+    async fn ask_long<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
+        let ((), json) = self.ask_with(request, Vec::new()).await?;
+        serde_json::from_slice(&json).map_err(|error| self.0.link.nonsense(&error))
     }
 
     async fn ask_with<T: serde::de::DeserializeOwned>(

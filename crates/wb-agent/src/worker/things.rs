@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use wb_model::Nanos;
+
 use crate::protocol::{Command, Place, Request, Spawned};
 
-use super::{Process, Worker, WorkerError};
+use super::{Process, Recording, Worker, WorkerError};
 
 /// What the end of a group came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,6 +54,13 @@ impl Group {
     /// several start together.
     pub async fn spawn_held(&self, command: Command) -> Result<Process, WorkerError> {
         self.start(command, true).await
+    }
+
+    /// Starts to record what the system does, its processes being the workload: now, at every interval
+    /// (10 ms or more), and when the recording is finished.
+    pub async fn record(&self, interval: Nanos) -> Result<Recording, WorkerError> {
+        let id = self.worker.ask(Request::Record { group: self.place.id, interval }).await?;
+        Ok(Recording::new(self.worker.clone(), id))
     }
 
     /// Kills whatever runs in it and removes it.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use wb_agent::{Command, Finished, Worker};
 
-pub const AGENT: &str = env!("CARGO_BIN_EXE_wb-test-agent");
+pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_wb-test-agent");
 
 /// Runs a test against a worker, closes it, and sees that nothing is left.
-pub fn with_worker<F: Future<Output = ()>>(test: impl FnOnce(Worker) -> F) {
+pub(crate) fn with_worker<F: Future<Output = ()>>(test: impl FnOnce(Worker) -> F) {
     run(async {
         let worker = Worker::local(Path::new(AGENT)).await.unwrap();
         let agent = worker.agent_pid().unwrap();
@@ -21,28 +21,28 @@ pub fn with_worker<F: Future<Output = ()>>(test: impl FnOnce(Worker) -> F) {
     });
 }
 
-pub fn run<T>(test: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
 /// Runs one command to its end.
-pub async fn finish(worker: &Worker, command: Command) -> Finished {
+pub(crate) async fn finish(worker: &Worker, command: Command) -> Finished {
     let group = worker.group().await.unwrap();
     let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
     group.teardown().await.unwrap();
     finished
 }
 
-pub fn sh(script: &str) -> Command {
+pub(crate) fn sh(script: &str) -> Command {
     Command::new(["sh", "-c", script])
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
 /// No process, no folder and no cgroup carries this agent's name.
-pub fn nothing_is_left_of(agent: u32) {
+pub(crate) fn nothing_is_left_of(agent: u32) {
     let name = format!("weighbridge-{agent:08}-");
     eventually("processes", || !alive(agent) && marked(&name).is_empty());
     eventually("folders", || named(&std::env::temp_dir(), &name).is_empty());
@@ -52,7 +52,7 @@ pub fn nothing_is_left_of(agent: u32) {
 }
 
 /// The processes that were started with this in their environment.
-pub fn marked(name: &str) -> Vec<u32> {
+pub(crate) fn marked(name: &str) -> Vec<u32> {
     let marker = format!("WEIGHBRIDGE_GROUP={name}");
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| {
@@ -63,18 +63,18 @@ pub fn marked(name: &str) -> Vec<u32> {
 }
 
 /// Whether a process is there and more than a zombie.
-pub fn alive(pid: u32) -> bool {
+pub(crate) fn alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-pub fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
+pub(crate) fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     entries.filter(|path| path.file_name().is_some_and(|found| found.to_string_lossy().starts_with(name))).collect()
 }
 
 /// Waits for something that must come; a minute is for machines that are busy with other things.
-pub fn eventually(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");

@@ -11,6 +11,8 @@ mod mounts;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,8 +96,7 @@ impl Cgroups {
             for name in folders_in(base).iter().filter_map(|folder| folder.file_name()?.to_str()) {
                 if Owner::of(name).is_some_and(|owner| owner.is_gone(root)) {
                     let group = Cgroup { kind, folders: vec![base.join(name)], cpu: None };
-                    group.kill();
-                    if group.remove().is_ok() {
+                    if group.end() {
                         removed.push(name.to_owned());
                     }
                 }
@@ -150,6 +151,18 @@ impl Cgroup {
             }
         }
         self.freeze(false);
+    }
+
+    /// Kills until it can be removed, for a second at most: its processes are not ours to reap. Whether
+    /// it is gone.
+    fn end(&self) -> bool {
+        (0..1000).any(|_| {
+            self.kill();
+            self.remove().is_ok() || {
+                thread::sleep(Duration::from_millis(1));
+                false
+            }
+        })
     }
 
     /// CPU time of all that ever ran in it, in nanoseconds; None where it is not counted.

@@ -1,11 +1,17 @@
 //! Who descends from whom: to find what belongs together where no cgroup says it, and to end it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::SysRoot;
+
+/// The length of a clock tick, in nanoseconds: `/proc` counts in hundredths of a second on every
+/// architecture that we build for.
+pub const TICK_NS: u64 = 10_000_000;
 
 /// A process as `/proc/PID/stat` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +91,11 @@ pub fn started_with(root: &SysRoot, pid: u32, variable: &str) -> Option<String> 
     let bytes = root.bytes(format!("/proc/{pid}/environ")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     text.split('\0').find_map(|line| Some(line.strip_prefix(variable)?.strip_prefix('=')?.to_owned()))
+}
+
+/// The folder that a process is in, where that may be known.
+pub fn folder(root: &SysRoot, pid: u32) -> Option<PathBuf> {
+    fs::read_link(root.path(format!("/proc/{pid}/cwd")).ok()?).ok()
 }
 
 /// Sends a signal to exactly this process, never to another that got its id since. False when it

@@ -1,0 +1,353 @@
+//! What disturbed a workload: only what came from elsewhere. Pressure, swapping and throttling may be
+//! the workload's own doing, and are findings.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reading::{Disk, Pressure, Reading, Stall, Workload};
+
+/// What is more than a quiet system does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Thresholds {
+    /// CPU time that the hypervisor gave to others, in percent of all CPU time.
+    pub steal_percent: f64,
+    /// CPU time of tasks outside the workload, in percent of all CPU time.
+    pub outside_cpu_percent: f64,
+    /// Bytes per second that others read and wrote on the disks.
+    pub foreign_io_per_second: f64,
+    /// CPU time per CPU, in nanoseconds, that is too little to be told from the error of counting in
+    /// clock ticks, whatever the percentage.
+    pub uncertain_cpu_ns: u64,
+    /// Time in which something waited, in percent of the time, that is worth a finding.
+    pub pressure_percent: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            steal_percent: 1.0,
+            outside_cpu_percent: 2.0,
+            foreign_io_per_second: 4e6,
+            uncertain_cpu_ns: 20_000_000,
+            pressure_percent: 10.0,
+        }
+    }
+}
+
+/// What happened outside a workload between two readings.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Disturbance {
+    /// The time between, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// CPU time that the hypervisor gave to others, in percent of all CPU time.
+    pub steal_percent: f64,
+    /// CPU time of tasks outside the workload, the agent and its controller, in percent of all CPU time;
+    /// absent where the workload's part is not known. Kernel threads that work for the workload count
+    /// as outside: the kernel does not say for whom they work.
+    pub outside_cpu_percent: Option<f64>,
+    /// CPU time of the agent and its controller, in percent of one CPU.
+    pub own_cpu_percent: f64,
+    /// Bytes that others read from the disks; absent where the workload's part is not known.
+    pub foreign_read_bytes: Option<u64>,
+    /// Bytes that others wrote to the disks; absent where the workload's part is not known.
+    pub foreign_written_bytes: Option<u64>,
+    /// What is above its threshold: it disturbed the workload.
+    pub marks: Vec<Mark>,
+    /// What is remarkable and may be the workload's own doing.
+    pub findings: Vec<Finding>,
+}
+
+/// Something from elsewhere that was above its threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "what", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Mark {
+    /// The hypervisor ran something else.
+    Steal {
+        /// In percent of all CPU time.
+        percent: f64,
+        /// The threshold.
+        threshold: f64,
+    },
+    /// Other tasks ran.
+    OutsideCpu {
+        /// In percent of all CPU time.
+        percent: f64,
+        /// The threshold.
+        threshold: f64,
+    },
+    /// Others used the disks.
+    ForeignIo {
+        /// In bytes per second.
+        per_second: f64,
+        /// The threshold.
+        threshold: f64,
+    },
+}
+
+/// Something remarkable.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "what", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Finding {
+    /// Tasks waited.
+    Pressure {
+        /// For what.
+        on: Pressure,
+        /// In percent of the time.
+        percent: f64,
+    },
+    /// Memory was swapped.
+    Swapped {
+        /// Pages, in and out.
+        pages: u64,
+    },
+    /// Processors were slowed down because of their heat.
+    Throttled {
+        /// How often.
+        times: u64,
+    },
+    /// Processes were killed for lack of memory.
+    OutOfMemory {
+        /// How many.
+        processes: u64,
+    },
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steal { percent, threshold } => {
+                write!(f, "the hypervisor took {percent:.1} % of the CPU time (more than {threshold} %)")
+            }
+            Self::OutsideCpu { percent, threshold } => {
+                write!(f, "others used {percent:.1} % of the CPU time (more than {threshold} %)")
+            }
+            Self::ForeignIo { per_second, threshold } => {
+                write!(
+                    f,
+                    "others moved {:.1} MB/s on the disks (more than {:.1} MB/s)",
+                    per_second / 1e6,
+                    threshold / 1e6
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pressure { on, percent } => {
+                let on = match on {
+                    Pressure::Cpu => "a CPU",
+                    Pressure::Memory => "memory",
+                    Pressure::Io => "I/O",
+                };
+                write!(f, "something waited for {on} {percent:.0} % of the time")
+            }
+            Self::Swapped { pages } => write!(f, "{pages} pages were swapped"),
+            Self::Throttled { times } => write!(f, "processors were slowed down {times} times because of their heat"),
+            Self::OutOfMemory { processes } => write!(f, "{processes} processes were killed for lack of memory"),
+        }
+    }
+}
+
+/// What happened outside the workload between two readings of one system.
+pub fn between(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Disturbance {
+    let elapsed_ns = end.at_ns.saturating_sub(start.at_ns);
+    let seconds = elapsed_ns as f64 / 1e9;
+    let capacity = end.cpu.total().saturating_sub(start.cpu.total());
+    let steal = end.cpu.steal.saturating_sub(start.cpu.steal);
+    let tasks = end.cpu.tasks().saturating_sub(start.cpu.tasks());
+    let own = end.own_cpu_ns.saturating_sub(start.own_cpu_ns);
+    let workload = start.workload.zip(end.workload).map(|(start, end)| used_between(&start, &end));
+    let outside = workload.map(|workload| tasks.saturating_sub(workload.cpu_ns).saturating_sub(own));
+    let (read, written) = disks_between(start, end);
+    let foreign_read_bytes = workload.map(|workload| read.saturating_sub(workload.read_bytes));
+    let foreign_written_bytes = workload.map(|workload| written.saturating_sub(workload.written_bytes));
+
+    let mut found = Disturbance {
+        elapsed_ns,
+        steal_percent: percent(steal, capacity),
+        outside_cpu_percent: outside.map(|outside| percent(outside, capacity)),
+        own_cpu_percent: percent(own, elapsed_ns),
+        foreign_read_bytes,
+        foreign_written_bytes,
+        marks: Vec::new(),
+        findings: findings(start, end, thresholds),
+    };
+    let certain = |time: u64| time > thresholds.uncertain_cpu_ns.saturating_mul(end.cpus.len() as u64);
+    if found.steal_percent > thresholds.steal_percent && certain(steal) {
+        found.marks.push(Mark::Steal { percent: found.steal_percent, threshold: thresholds.steal_percent });
+    }
+    if let Some(percent) = found.outside_cpu_percent
+        && percent > thresholds.outside_cpu_percent
+        && outside.is_some_and(certain)
+    {
+        found.marks.push(Mark::OutsideCpu { percent, threshold: thresholds.outside_cpu_percent });
+    }
+    let foreign = foreign_read_bytes.unwrap_or(0).saturating_add(foreign_written_bytes.unwrap_or(0));
+    let per_second = if seconds > 0.0 { foreign as f64 / seconds } else { 0.0 };
+    if per_second > thresholds.foreign_io_per_second {
+        found.marks.push(Mark::ForeignIo { per_second, threshold: thresholds.foreign_io_per_second });
+    }
+    found
+}
+
+fn findings(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let elapsed = end.at_ns.saturating_sub(start.at_ns);
+    if let (Some(before), Some(after)) = (&start.pressure, &end.pressure) {
+        let kinds = [
+            (Pressure::Cpu, before.cpu, after.cpu),
+            (Pressure::Memory, before.memory, after.memory),
+            (Pressure::Io, before.io, after.io),
+        ];
+        for (on, before, after) in kinds {
+            let percent = percent(waited(before, after), elapsed);
+            if percent > thresholds.pressure_percent {
+                found.push(Finding::Pressure { on, percent });
+            }
+        }
+    }
+    let grown = |of: fn(&Reading) -> u64| of(end).saturating_sub(of(start));
+    let pages = grown(|reading| reading.events.swapped_in.saturating_add(reading.events.swapped_out));
+    let times = grown(|reading| reading.throttles.unwrap_or(0));
+    let processes = grown(|reading| reading.events.oom_kills);
+    found.extend((pages > 0).then_some(Finding::Swapped { pages }));
+    found.extend((times > 0).then_some(Finding::Throttled { times }));
+    found.extend((processes > 0).then_some(Finding::OutOfMemory { processes }));
+    found
+}
+
+fn waited(before: Stall, after: Stall) -> u64 {
+    after.some.saturating_sub(before.some)
+}
+
+fn used_between(start: &Workload, end: &Workload) -> Workload {
+    Workload {
+        cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
+        read_bytes: end.read_bytes.saturating_sub(start.read_bytes),
+        written_bytes: end.written_bytes.saturating_sub(start.written_bytes),
+        processes: end.processes,
+    }
+}
+
+/// Bytes read and written on all disks. One that came meanwhile counts from when it came.
+fn disks_between(start: &Reading, end: &Reading) -> (u64, u64) {
+    let grown = |name: &String, after: &Disk, of: fn(&Disk) -> u64| {
+        start.disks.get(name).map_or(0, |before| of(after).saturating_sub(of(before)))
+    };
+    end.disks.iter().fold((0u64, 0u64), |(read, written), (name, after)| {
+        let more_read = grown(name, after, |disk| disk.read_bytes);
+        let more_written = grown(name, after, |disk| disk.written_bytes);
+        (read.saturating_add(more_read), written.saturating_add(more_written))
+    })
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::telemetry::reading::{Cpu, CpuTimes, SystemPressure};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Ten seconds of two CPUs, of which tasks used `tasks` and the hypervisor took `steal` seconds.
+    fn pair(tasks: u64, steal: u64, workload: Workload) -> (Reading, Reading) {
+        let cpu = CpuTimes {
+            user: tasks * SECOND,
+            steal: steal * SECOND,
+            idle: (20 - tasks - steal) * SECOND,
+            ..CpuTimes::default()
+        };
+        let cpus = vec![Cpu::default(); 2];
+        let start = Reading { workload: Some(Workload::default()), cpus: cpus.clone(), ..Reading::default() };
+        let end = Reading { at_ns: 10 * SECOND, cpu, cpus, workload: Some(workload), ..Reading::default() };
+        (start, end)
+    }
+
+    #[test]
+    fn only_what_is_outside_the_workload_disturbs_it() {
+        let quiet = Workload { cpu_ns: 12 * SECOND, ..Workload::default() };
+        let (start, end) = pair(12, 0, quiet);
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.outside_cpu_percent, found.marks.len()), (Some(0.0), 0));
+        let (start, mut end) = pair(12, 2, Workload { cpu_ns: 9 * SECOND, ..Workload::default() });
+        end.own_cpu_ns = SECOND;
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.outside_cpu_percent, found.steal_percent, found.own_cpu_percent), (Some(10.0), 10.0, 10.0));
+        assert_eq!(found.marks[0].to_string(), "the hypervisor took 10.0 % of the CPU time (more than 1 %)");
+        assert_eq!(found.marks[1], Mark::OutsideCpu { percent: 10.0, threshold: 2.0 });
+    }
+
+    #[test]
+    fn what_the_workload_moved_is_not_foreign() {
+        let moved = Workload { cpu_ns: 0, read_bytes: 60_000_000, written_bytes: 1 << 40, processes: 1 };
+        let (mut start, mut end) = pair(0, 0, moved);
+        start.disks.insert("vda".into(), Disk::default());
+        end.disks.insert("vda".into(), Disk { read_bytes: 160_000_000, written_bytes: 5, ..Disk::default() });
+        end.disks.insert("new".into(), Disk { read_bytes: 1 << 50, ..Disk::default() });
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.foreign_read_bytes, found.foreign_written_bytes), (Some(100_000_000), Some(0)));
+        assert_eq!(found.marks, [Mark::ForeignIo { per_second: 1e7, threshold: 4e6 }]);
+    }
+
+    #[test]
+    fn pressure_swap_and_heat_are_findings_and_no_disturbance() {
+        let (start, mut end) = pair(0, 0, Workload::default());
+        let start = Reading { pressure: Some(SystemPressure::default()), throttles: Some(1), ..start };
+        end.pressure = Some(SystemPressure { io: Stall { some: 5 * SECOND, full: 0 }, ..SystemPressure::default() });
+        end.events.swapped_out = 7;
+        end.throttles = Some(4);
+        let found = between(&start, &end, &Thresholds::default());
+        assert!(found.marks.is_empty());
+        let wanted = [
+            Finding::Pressure { on: Pressure::Io, percent: 50.0 },
+            Finding::Swapped { pages: 7 },
+            Finding::Throttled { times: 3 },
+        ];
+        assert_eq!(found.findings, wanted);
+    }
+
+    #[test]
+    fn a_workload_that_is_not_known_is_not_blamed_on_others() {
+        let (start, mut end) = pair(12, 0, Workload::default());
+        end.workload = None;
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.outside_cpu_percent, found.foreign_read_bytes, found.marks.len()), (None, None, 0));
+    }
+
+    #[test]
+    fn what_clock_ticks_cannot_tell_is_not_marked() {
+        let (start, mut end) = pair(0, 0, Workload::default());
+        end.at_ns = SECOND / 4;
+        end.cpu = CpuTimes { user: 40_000_000, idle: 460_000_000, ..CpuTimes::default() };
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.outside_cpu_percent, found.marks.len()), (Some(8.0), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn counters_that_go_anywhere_never_panic(numbers in proptest::collection::vec(any::<u64>(), 16)) {
+            let reading = |n: &[u64]| Reading {
+                at_ns: n[0],
+                cpu: CpuTimes { user: n[1], system: n[2], steal: n[3], ..CpuTimes::default() },
+                workload: Some(Workload { cpu_ns: n[4], read_bytes: n[5], written_bytes: n[6], processes: 0 }),
+                own_cpu_ns: n[7],
+                ..Reading::default()
+            };
+            let found = between(&reading(&numbers[..8]), &reading(&numbers[8..]), &Thresholds::default());
+            prop_assert!(found.steal_percent >= 0.0 && found.own_cpu_percent >= 0.0);
+        }
+    }
+}

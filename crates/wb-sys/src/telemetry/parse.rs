@@ -1,0 +1,254 @@
+//! The files of `/proc` that a reading is made of. Every parser takes any text and passes over what it
+//! does not know: a kernel may add lines and columns.
+
+use std::collections::BTreeMap;
+
+use crate::process::tree::TICK_NS as TICK;
+
+use super::reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Reading, Stall};
+
+/// The length of a disk's sector in `/proc/diskstats`, in bytes, whatever the disk.
+const SECTOR: u64 = 512;
+
+/// `/proc/stat`, into the reading's CPU times and counts.
+pub(super) fn stat(text: &str, reading: &mut Reading) {
+    for line in text.lines() {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let first = || rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        match name {
+            "cpu" => reading.cpu = cpu_times(rest),
+            "ctxt" => reading.context_switches = first(),
+            "intr" => reading.interrupts = first(),
+            "processes" => reading.forks = first(),
+            "procs_running" => reading.running = first(),
+            _ => {
+                if let Some(id) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) {
+                    reading.cpus.push(Cpu { id, times: cpu_times(rest), khz: None });
+                }
+            }
+        }
+    }
+}
+
+fn cpu_times(text: &str) -> CpuTimes {
+    let mut fields = numbers(text);
+    let mut next = || fields.next().unwrap_or(0).saturating_mul(TICK);
+    CpuTimes {
+        user: next(),
+        nice: next(),
+        system: next(),
+        idle: next(),
+        iowait: next(),
+        irq: next(),
+        softirq: next(),
+        steal: next(),
+    }
+}
+
+/// `/proc/meminfo`.
+pub(super) fn meminfo(text: &str) -> Memory {
+    let mut memory = Memory::default();
+    let mut swap = [0, 0];
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once(':') else { continue };
+        let bytes = numbers(rest).next().unwrap_or(0).saturating_mul(1024);
+        match name {
+            "MemFree" => memory.free = bytes,
+            "MemAvailable" => memory.available = bytes,
+            "Cached" => memory.cached = bytes,
+            "Buffers" => memory.buffers = bytes,
+            "Dirty" => memory.dirty = bytes,
+            "Writeback" => memory.writeback = bytes,
+            "AnonHugePages" => memory.anonymous_huge = bytes,
+            "SwapTotal" => swap[0] = bytes,
+            "SwapFree" => swap[1] = bytes,
+            _ => {}
+        }
+    }
+    memory.swapped = swap[0].saturating_sub(swap[1]);
+    memory
+}
+
+/// `/proc/vmstat`.
+pub(super) fn vmstat(text: &str) -> Events {
+    let mut events = Events::default();
+    for line in text.lines() {
+        let Some((name, number)) = line.split_once(' ') else { continue };
+        let field = match name {
+            "pgfault" => &mut events.faults,
+            "pgmajfault" => &mut events.major_faults,
+            "pswpin" => &mut events.swapped_in,
+            "pswpout" => &mut events.swapped_out,
+            "thp_fault_alloc" => &mut events.huge_faults,
+            "thp_fault_fallback" => &mut events.huge_fallbacks,
+            "thp_collapse_alloc" => &mut events.huge_collapses,
+            "thp_split_page" => &mut events.huge_splits,
+            "compact_stall" => &mut events.compaction_stalls,
+            "numa_pages_migrated" => &mut events.numa_migrations,
+            "oom_kill" => &mut events.oom_kills,
+            // One line per zone: allocstall_dma, allocstall_normal, …
+            name if name.starts_with("allocstall") => &mut events.allocation_stalls,
+            _ => continue,
+        };
+        *field = field.saturating_add(number.trim().parse().unwrap_or(0));
+    }
+    events
+}
+
+/// `/proc/diskstats`, of the disks that are wanted.
+pub(super) fn diskstats(text: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Disk> {
+    let line = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(2);
+        let name = fields.next().filter(|name| wanted(name))?;
+        let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
+        let at = |index: usize| values.get(index).copied().unwrap_or(0);
+        let disk = Disk {
+            reads: at(0),
+            read_bytes: at(2).saturating_mul(SECTOR),
+            writes: at(4),
+            written_bytes: at(6).saturating_mul(SECTOR),
+            in_flight: at(8),
+            busy_ns: at(9).saturating_mul(1_000_000),
+        };
+        Some((name.to_owned(), disk))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// `/proc/net/dev`.
+pub(super) fn net_dev(text: &str) -> BTreeMap<String, Interface> {
+    let line = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let values: Vec<u64> = numbers(rest).collect();
+        let at = |index: usize| values.get(index).copied().unwrap_or(0);
+        let interface = Interface {
+            received_bytes: at(0),
+            received_packets: at(1),
+            received_lost: at(2).saturating_add(at(3)),
+            sent_bytes: at(8),
+            sent_packets: at(9),
+            sent_lost: at(10).saturating_add(at(11)),
+        };
+        Some((name.trim().to_owned(), interface))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// A file of `/proc/pressure`.
+pub(super) fn pressure(text: &str) -> Stall {
+    let total = |kind: &str| {
+        let line = text.lines().find(|line| line.starts_with(kind))?;
+        let (_, micros) = line.rsplit_once("total=")?;
+        Some(micros.trim().parse::<u64>().ok()?.saturating_mul(1000))
+    };
+    Stall { some: total("some").unwrap_or(0), full: total("full").unwrap_or(0) }
+}
+
+/// The frequencies in `/proc/cpuinfo`, in kHz, by CPU.
+pub(super) fn cpuinfo_khz(text: &str) -> BTreeMap<u32, u64> {
+    let mut found = BTreeMap::new();
+    let mut cpu = None;
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        match name.trim() {
+            "processor" => cpu = value.trim().parse().ok(),
+            "cpu MHz" => {
+                if let (Some(cpu), Ok(mhz)) = (cpu, value.trim().parse::<f64>()) {
+                    found.insert(cpu, (mhz * 1000.0) as u64);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `/proc/PID/io`: bytes read from storage, bytes written to it.
+pub(super) fn io(text: &str) -> (u64, u64) {
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.trim_start_matches(':').trim().parse().ok()).unwrap_or(0)
+    };
+    (of("read_bytes"), of("write_bytes"))
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = u64> {
+    text.split_ascii_whitespace().map_while(|field| field.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn proc_stat_is_read_with_steal() {
+        let mut reading = Reading::default();
+        stat(
+            "cpu  10 1 2 30 4 5 6 7 8 9\ncpu3 1 0 0 3\nintr 99 1 2\nctxt 55\nprocesses 7\nprocs_running 2\n",
+            &mut reading,
+        );
+        assert_eq!((reading.cpu.user, reading.cpu.steal, reading.cpu.total()), (10 * TICK, 7 * TICK, 65 * TICK));
+        assert_eq!((reading.cpus[0].id, reading.cpus[0].times.idle), (3, 3 * TICK));
+        assert_eq!((reading.interrupts, reading.context_switches, reading.forks, reading.running), (99, 55, 7, 2));
+    }
+
+    #[test]
+    fn memory_and_its_events_are_read() {
+        let memory =
+            meminfo("MemFree:  5 kB\nAnonHugePages: 2048 kB\nSwapTotal: 8 kB\nSwapFree: 3 kB\nHugePages_Total: 1\n");
+        assert_eq!((memory.free, memory.anonymous_huge, memory.swapped), (5 << 10, 2 << 20, 5 << 10));
+        let events = vmstat("pgfault 3\npgmajfault 2\nallocstall_dma 1\nallocstall_normal 4\nother 9\n");
+        assert_eq!((events.faults, events.major_faults, events.allocation_stalls), (3, 2, 5));
+    }
+
+    #[test]
+    fn disks_and_interfaces_are_read() {
+        let text = " 254 0 vda 10 1 16 3 20 2 32 4 5 6 7\n 254 1 vda1 1 1 1 1 1 1 1 1 1 1 1\n";
+        let disks = diskstats(text, |name| name == "vda");
+        assert_eq!(disks.len(), 1);
+        let wanted =
+            Disk { reads: 10, read_bytes: 8192, writes: 20, written_bytes: 16384, in_flight: 5, busy_ns: 6_000_000 };
+        assert_eq!(disks["vda"], wanted);
+        let interfaces = net_dev("Inter-| Receive\n face |bytes\n  lo: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
+        let wanted = Interface {
+            received_bytes: 1,
+            received_packets: 2,
+            received_lost: 7,
+            sent_bytes: 5,
+            sent_packets: 6,
+            sent_lost: 15,
+        };
+        assert_eq!(interfaces["lo"], wanted);
+    }
+
+    #[test]
+    fn pressure_frequency_and_io_are_read() {
+        let stall = pressure("some avg10=0.24 avg60=1.0 avg300=2.0 total=145\nfull avg10=0.00 total=12\n");
+        assert_eq!(stall, Stall { some: 145_000, full: 12_000 });
+        assert_eq!(cpuinfo_khz("processor\t: 1\ncpu MHz\t\t: 2500.002\n"), BTreeMap::from([(1, 2_500_002)]));
+        assert_eq!(io("rchar: 1\nread_bytes: 2\nwrite_bytes: 3\ncancelled_write_bytes: 4\n"), (2, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_any_parser(
+            any: String,
+            near in "((cpu[0-9]{0,3}|intr|MemFree|pgfault|allocstall_x|some|full|processor|cpu MHz|read_bytes| 8 0 sda|eth0)[: ]{0,3}(total=)?([0-9]{1,22}[ .k]?){0,14}\n){0,6}",
+        ) {
+            for text in [&any, &near] {
+                let mut reading = Reading::default();
+                stat(text, &mut reading);
+                let _ = (reading.cpu.total(), reading.cpu.tasks());
+                meminfo(text);
+                vmstat(text);
+                diskstats(text, |_| true);
+                net_dev(text);
+                pressure(text);
+                cpuinfo_khz(text);
+                io(text);
+            }
+        }
+    }
+}

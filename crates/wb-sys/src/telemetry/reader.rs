@@ -1,0 +1,163 @@
+//! Reading the system's counters: files opened once, one buffer, no allocation that could be saved.
+
+use std::collections::BTreeSet;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::SysRoot;
+use crate::process::tree;
+
+use super::parse;
+use super::reading::{Reading, SystemPressure, Workload};
+use super::sources::{Source, disks, thermometers};
+
+/// What is needed to take readings. Making one looks at what the system has; a reading is cheap.
+#[derive(Debug)]
+pub struct Reader {
+    root: SysRoot,
+    stat: Option<Source>,
+    meminfo: Option<Source>,
+    vmstat: Option<Source>,
+    diskstats: Option<Source>,
+    disks: BTreeSet<String>,
+    net_dev: Option<Source>,
+    pressure: Option<[Source; 3]>,
+    frequencies: Vec<(u32, Source)>,
+    cpuinfo: Option<Source>,
+    thermometers: Vec<(String, Source)>,
+    throttles: Vec<Source>,
+    driver: Option<u32>,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Of this system. `driver` is the process that drives this one, whose CPU time is ours too.
+    pub fn new(root: &SysRoot, driver: Option<u32>) -> Self {
+        let open = |path: &str| Source::open(root, path);
+        let cpus = root.numbered("/sys/devices/system/cpu", "cpu");
+        let of_cpu = |cpu: u32, file: &str| open(&format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
+        let frequencies: Vec<(u32, Source)> =
+            cpus.iter().filter_map(|cpu| Some((*cpu, of_cpu(*cpu, "cpufreq/scaling_cur_freq")?))).collect();
+        let throttles = ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
+        let pressure = |name: &str| open(&format!("/proc/pressure/{name}"));
+        Self {
+            root: root.clone(),
+            stat: open("/proc/stat"),
+            meminfo: open("/proc/meminfo"),
+            vmstat: open("/proc/vmstat"),
+            diskstats: open("/proc/diskstats"),
+            disks: disks(root).into_iter().collect(),
+            net_dev: open("/proc/net/dev"),
+            pressure: (|| Some([pressure("cpu")?, pressure("memory")?, pressure("io")?]))(),
+            cpuinfo: if frequencies.is_empty() { open("/proc/cpuinfo") } else { None },
+            frequencies,
+            thermometers: thermometers(root),
+            throttles: cpus.iter().flat_map(|cpu| throttles.iter().filter_map(|file| of_cpu(*cpu, file))).collect(),
+            driver,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The counters now, with what the workload used.
+    pub fn read(&mut self, workload: Option<Workload>) -> Reading {
+        let before = nanos(clock_gettime(ClockId::ThreadCPUTime));
+        let mut reading = Reading { at_ns: nanos(clock_gettime(ClockId::Monotonic)), workload, ..Reading::default() };
+        let buffer = &mut self.buffer;
+        if let Some(source) = &self.stat {
+            parse::stat(&source.read(buffer), &mut reading);
+        }
+        if let Some(source) = &self.meminfo {
+            reading.memory = parse::meminfo(&source.read(buffer));
+        }
+        if let Some(source) = &self.vmstat {
+            reading.events = parse::vmstat(&source.read(buffer));
+        }
+        if let Some(source) = &self.diskstats {
+            reading.disks = parse::diskstats(&source.read(buffer), |name| self.disks.contains(name));
+        }
+        if let Some(source) = &self.net_dev {
+            reading.interfaces = parse::net_dev(&source.read(buffer));
+        }
+        reading.pressure = self.pressure.as_ref().map(|[cpu, memory, io]| SystemPressure {
+            cpu: parse::pressure(&cpu.read(buffer)),
+            memory: parse::pressure(&memory.read(buffer)),
+            io: parse::pressure(&io.read(buffer)),
+        });
+        for (name, source) in &self.thermometers {
+            if let Ok(millidegrees) = source.read(buffer).trim().parse::<i64>() {
+                reading.temperatures.insert(name.clone(), millidegrees as f64 / 1000.0);
+            }
+        }
+        if !self.throttles.is_empty() {
+            reading.throttles = Some(self.throttles.iter().filter_map(|source| source.number(buffer)).sum());
+        }
+        self.read_frequencies(&mut reading);
+        reading.own_cpu_ns = self.own_cpu_ns();
+        reading.cost_ns = nanos(clock_gettime(ClockId::ThreadCPUTime)).saturating_sub(before);
+        reading
+    }
+
+    /// What these processes have moved from and to storage, in bytes: read and written.
+    pub fn storage_io(&self, pids: impl IntoIterator<Item = u32>) -> (u64, u64) {
+        let one = |pid| parse::io(&self.root.text(format!("/proc/{pid}/io")).unwrap_or_default());
+        let sum = |(read, written): (u64, u64), pid| {
+            let (more_read, more_written) = one(pid);
+            (read.saturating_add(more_read), written.saturating_add(more_written))
+        };
+        pids.into_iter().fold((0, 0), sum)
+    }
+
+    fn read_frequencies(&mut self, reading: &mut Reading) {
+        let buffer = &mut self.buffer;
+        if let Some(source) = &self.cpuinfo {
+            let found = parse::cpuinfo_khz(&source.read(buffer));
+            reading.cpus.iter_mut().for_each(|cpu| cpu.khz = found.get(&cpu.id).copied());
+        }
+        for (id, source) in &self.frequencies {
+            if let Some(cpu) = reading.cpus.iter_mut().find(|cpu| cpu.id == *id) {
+                cpu.khz = source.number(buffer);
+            }
+        }
+    }
+
+    /// CPU time of this process and its driver.
+    fn own_cpu_ns(&self) -> u64 {
+        let driver = self.driver.and_then(|pid| tree::entry(&self.root, pid));
+        let ticks = driver.map_or(0, |entry| entry.cpu_ticks);
+        nanos(clock_gettime(ClockId::ProcessCPUTime)).saturating_add(ticks.saturating_mul(tree::TICK_NS))
+    }
+}
+
+fn nanos(time: Timespec) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_readings_of_this_system_go_forward() {
+        let mut reader = Reader::new(&SysRoot::real(), None);
+        let one = reader.read(None);
+        let other = reader.read(Some(Workload::default()));
+        assert!(other.at_ns > one.at_ns && other.cpu.total() >= one.cpu.total());
+        assert!(!one.cpus.is_empty() && one.memory.available > 0 && one.context_switches > 0);
+        assert!(other.own_cpu_ns > one.own_cpu_ns && one.cost_ns > 0);
+        let text = serde_json::to_string(&other).unwrap();
+        assert_eq!(serde_json::from_str::<Reading>(&text).unwrap(), other);
+        eprintln!("a reading takes {} µs of CPU time and {} bytes of JSON", other.cost_ns / 1000, text.len());
+    }
+
+    #[test]
+    fn a_system_without_any_of_it_gives_an_empty_reading() {
+        let reading = Reader::new(&SysRoot::at("/nosuch"), None).read(None);
+        let empty = Reading {
+            at_ns: reading.at_ns,
+            cost_ns: reading.cost_ns,
+            own_cpu_ns: reading.own_cpu_ns,
+            ..Reading::default()
+        };
+        assert_eq!(reading, empty);
+    }
+}
