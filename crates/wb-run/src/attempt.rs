@@ -11,6 +11,7 @@ use wb_plan::Sampling;
 use wb_record::journal::Ended;
 use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
 use wb_study::Studied;
+use wb_sys::telemetry::Thresholds;
 use wb_tests::attempt::{Record, lost};
 use wb_tests::{Attempt, Failure, Site};
 
@@ -90,7 +91,9 @@ impl Bench {
     async fn take(&self, cell: &mut Measuring, purpose: Purpose, sample: u32) -> Result<Taken, RunError> {
         let site = match self.site(cell).await {
             Ok(site) => site,
-            Err(failure) => return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() }),
+            Err(failure) => {
+                return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
+            }
         };
         let mut attempt = Attempt::new(site, purpose, sample, self.sampling.min_time, cell.work());
         let result = self.prepared_sample(cell, &mut attempt).await;
@@ -172,12 +175,12 @@ impl Bench {
         }
         let telemetry = telemetry?;
         attempt.keep("telemetry.json", serde_json::to_vec(&telemetry).unwrap_or_default());
-        let (disturbances, findings) = crate::disturbance::told(&telemetry);
-        for finding in findings {
-            attempt.noticed(finding);
+        let disturbance = telemetry.disturbance(&Thresholds::default());
+        for finding in &disturbance.findings {
+            attempt.noticed(finding.to_string());
         }
         sampled?;
-        Ok(disturbances)
+        Ok(disturbance.marks.iter().map(ToString::to_string).collect())
     }
 
     /// Takes down what a cell's test prepared for all its samples.

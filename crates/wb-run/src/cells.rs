@@ -39,7 +39,12 @@ pub enum Next {
 
 impl Measuring {
     /// A cell with the attempts that were made at it before.
-    pub fn new(cell: Cell, definition: CellDefinition, test: Arc<dyn Test>, studied: Vec<Studied>) -> Result<Self, String> {
+    pub fn new(
+        cell: Cell,
+        definition: CellDefinition,
+        test: Arc<dyn Test>,
+        studied: Vec<Studied>,
+    ) -> Result<Self, String> {
         let placement = placement_of(&cell.params)?;
         Ok(Self { cell, definition, test, placement, studied, prepared: None, tried: 0 })
     }
@@ -51,7 +56,11 @@ impl Measuring {
 
     /// The work that its samples do: what the newest finished attempt did.
     pub fn work(&self) -> Option<u64> {
-        self.studied.iter().rev().filter(|studied| studied.attempt.is_finished()).find_map(|studied| studied.attempt.ended.work)
+        self.studied
+            .iter()
+            .rev()
+            .filter(|studied| studied.attempt.is_finished())
+            .find_map(|studied| studied.attempt.ended.work)
     }
 
     /// One more attempt has ended.

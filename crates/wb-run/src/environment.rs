@@ -19,12 +19,15 @@ pub async fn record(
     registry: &Registry,
     worker: &Worker,
 ) -> Result<(), RunError> {
-    let needed = plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
+    let needed =
+        plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
     let programs: BTreeSet<String> = needed.flatten().map(|need| need.program).collect();
-    let environment = worker.environment(&programs.into_iter().collect::<Vec<_>>()).await?;
+    let environment = wb_sys::environment::Environment::read(
+        &wb_sys::SysRoot::real(),
+        &programs.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     let path = run.environment(&format!("world-{entry}-{moment}"));
     let folder = path.parent().unwrap_or(run.path());
-    fs::create_dir_all(folder)
-        .map_err(|source| RecordError::Io { what: "create", path: folder.to_owned(), source })?;
+    fs::create_dir_all(folder).map_err(|source| RecordError::Io { what: "create", path: folder.to_owned(), source })?;
     Ok(files::write_json(&path, &environment)?)
 }

@@ -7,7 +7,6 @@
 
 pub mod attempt;
 pub mod cells;
-pub mod disturbance;
 pub mod environment;
 pub mod error;
 pub mod progress;

@@ -52,7 +52,8 @@ pub async fn require(plan: &mut Plan, registry: &Registry, worker: &Worker) -> R
                     "" => String::new(),
                     package => format!(": `apt-get install {package}` brings it"),
                 };
-                cell.unsupported = Some(format!("there is no program `{}` on {}{way_out}", need.program, worker.name()));
+                cell.unsupported =
+                    Some(format!("there is no program `{}` on {}{way_out}", need.program, worker.name()));
             }
         }
     }

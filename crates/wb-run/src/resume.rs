@@ -29,7 +29,8 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
 /// Each parameter that differs, with both values.
 fn differences(before: &Params, now: &Params) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let shown = |params: &Params, name: &str| params.get(name).map_or("nothing".to_owned(), |value| format!("`{value}`"));
+    let shown =
+        |params: &Params, name: &str| params.get(name).map_or("nothing".to_owned(), |value| format!("`{value}`"));
     let differs = |name: &&String| before.get(*name) != now.get(*name);
     let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
     names.into_iter().filter(differs).map(told).collect()

@@ -27,7 +27,12 @@ pub trait Sampler {
 
 /// Gives turns until every cell is done. Blocks come one after the other; within a block each round gives one turn
 /// to every unfinished cell, in an order drawn from the seed.
-pub async fn schedule<S: Sampler>(blocks: &[Vec<usize>], order: Order, seed: u64, sampler: &mut S) -> Result<(), S::Error> {
+pub async fn schedule<S: Sampler>(
+    blocks: &[Vec<usize>],
+    order: Order,
+    seed: u64,
+    sampler: &mut S,
+) -> Result<(), S::Error> {
     let mut chance = ChaCha8Rng::seed_from_u64(seed);
     for block in blocks {
         let rounds: Vec<Vec<usize>> = match order {

@@ -25,7 +25,8 @@ impl Running {
         let group = worker.group().await.map_err(lost)?;
         let mut tools = Vec::new();
         for line in commands {
-            let argv = words(line).ok_or_else(|| Failure::refused(format!("the tool `{line}` is no command: a quote is open")))?;
+            let argv = words(line)
+                .ok_or_else(|| Failure::refused(format!("the tool `{line}` is no command: a quote is open")))?;
             let process = group.spawn(Command::new(argv)).await.map_err(lost)?;
             tools.push((line.clone(), process));
         }

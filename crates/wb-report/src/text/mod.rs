@@ -6,9 +6,9 @@ mod table;
 mod wrap;
 
 pub use format::format;
-pub use summary::summary;
+pub use summary::{answers, summary};
+pub use table::{Align, Cell, Table, Tone};
 
-use table::Tone;
 use wrap::{clean, width, wrap};
 
 /// What a terminal can show.
@@ -40,6 +40,12 @@ impl Style {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
+    /// Lines wrapped to the width, all of them indented by so many columns.
+    pub fn indented(self, columns: usize, text: &str) -> String {
+        let lines = wrap(&clean(text), self.width.saturating_sub(columns));
+        lines.iter().map(|line| format!("{}{line}\n", " ".repeat(columns))).collect()
+    }
+
     /// A heading after an empty line.
     fn section(self, title: &str) -> String {
         format!("\n{}\n", self.paint(title, Tone::Strong))
@@ -52,10 +58,6 @@ impl Style {
         if beside {
             return format!("  {name}  {}\n", self.paint(&text, Tone::Plain));
         }
-        let lines = |text: &str, indent: usize| -> String {
-            let lines = wrap(text, self.width.saturating_sub(indent));
-            lines.iter().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
-        };
-        lines(&name, 2) + &lines(&text, 4)
+        self.indented(2, &name) + &self.indented(4, &text)
     }
 }

@@ -1,7 +1,7 @@
 //! One line per cell, and what is to be known beside it.
 
 use wb_model::CellOutcome;
-use wb_study::result::{CellResult, Study};
+use wb_study::result::{Answer, CellResult, Study};
 
 use super::Style;
 use super::table::{Align, Cell, Table, Tone};
@@ -18,7 +18,7 @@ pub fn summary(study: &Study, style: Style) -> String {
         undisturbed(&groups, style),
         shortfalls(study, style),
         findings(study, style),
-        answers(study, style),
+        answers(&study.answers, style),
         changes(study, style),
         footer(study, style),
     ]
@@ -112,8 +112,9 @@ fn findings(study: &Study, style: Style) -> String {
     section("findings", found.collect(), style)
 }
 
-fn answers(study: &Study, style: Style) -> String {
-    let answers = study.answers.iter().map(|answer| {
+/// What follows from several cells together.
+pub fn answers(answers: &[Answer], style: Style) -> String {
+    let answers = answers.iter().map(|answer| {
         let name = format!("{} {}  {}", answer.test, answer.name, answer.unit.figure(answer.value));
         style.remark(&name, &answer.because)
     });

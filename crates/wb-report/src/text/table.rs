@@ -9,33 +9,41 @@ use super::wrap::{clean, width, wrap};
 
 /// How a cell or a line is to be seen. Never the only carrier of a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Tone {
+pub enum Tone {
+    /// As the terminal has it.
     #[default]
     Plain,
+    /// What heads something.
     Strong,
+    /// What stands back.
     Quiet,
+    /// As wanted.
     Good,
+    /// To be looked at.
     Doubtful,
+    /// Not there.
     Bad,
 }
 
 /// Which side of its column a cell is set against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Align {
+pub enum Align {
+    /// Texts.
     Left,
+    /// Figures.
     Right,
 }
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
+pub struct Cell {
     text: String,
     tone: Tone,
 }
 
 impl Cell {
     /// In this tone.
-    pub(super) fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
+    pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
         Self { text: clean(text.as_ref()), tone }
     }
 }
@@ -52,7 +60,7 @@ enum Row {
 }
 
 /// Rows under column heads; the first column names the row and is the one that wraps.
-pub(super) struct Table {
+pub struct Table {
     heads: Vec<(String, Align)>,
     rows: Vec<Row>,
 }
@@ -63,23 +71,23 @@ const NARROWEST_TEXT: usize = 13;
 
 impl Table {
     /// A table with these columns, of which there must be one.
-    pub(super) fn new(heads: &[(&str, Align)]) -> Self {
+    pub fn new(heads: &[(&str, Align)]) -> Self {
         Self { heads: heads.iter().map(|(head, align)| (clean(head), *align)).collect(), rows: Vec::new() }
     }
 
     /// A line across all columns, above the rows that belong to it.
-    pub(super) fn heading(&mut self, text: &str) {
+    pub fn heading(&mut self, text: &str) {
         self.rows.push(Row::Heading(clean(text)));
     }
 
     /// A row; cells that are not given are empty.
-    pub(super) fn row(&mut self, mut cells: Vec<Cell>) {
+    pub fn row(&mut self, mut cells: Vec<Cell>) {
         cells.resize_with(self.heads.len(), Cell::default);
         self.rows.push(Row::Cells(cells));
     }
 
     /// The lines, each ended.
-    pub(super) fn draw(&self, style: Style) -> String {
+    pub fn draw(&self, style: Style) -> String {
         let widths = self.widths(style.width);
         panels(&widths, style.width)
             .iter()

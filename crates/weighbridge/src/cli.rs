@@ -1,0 +1,367 @@
+//! Every command and flag. Help, man page and completions are all made from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use wb_model::{HugePages, Nanos};
+use wb_plan::Order;
+
+/// Weighs a Linux system: how fast it is, repeatably, and how sure that is
+///
+/// Tests are run in samples until their figures are known as precisely as asked; everything is recorded in a run
+/// folder, which can be gone on with, studied again and drawn at any time.
+#[derive(Debug, Parser)]
+#[command(name = "weighbridge", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "exit status: 0 fine, 1 error, 3 something could not be measured as asked, 4 nothing to do, 130 interrupted"
+)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+    /// How to talk
+    #[command(flatten)]
+    pub console: ConsoleFlags,
+}
+
+/// How to talk
+#[derive(Debug, Args)]
+pub struct ConsoleFlags {
+    /// Colour the output; NO_COLOR in the environment means never
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+    /// Tell no progress, only results and errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// When to colour
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure: run tests or a plan, and record everything in a folder
+    Run(Box<RunArgs>),
+    /// Show what a run would do: every cell, its key, open values, what is left out, blocks, time
+    Plan(Box<PlanArgs>),
+    /// List tests, their parameters and metrics, and plans
+    List(ListArgs),
+    /// One line per cell of a run
+    Summary(ReadArgs),
+    /// Everything of each cell of a run
+    Format(FormatArgs),
+    /// Read the values anew from a run's artefacts, and write them to its result.json files
+    Study(ReadArgs),
+    /// Conclude anew from a run's results alone: scaling, cache levels, averages
+    Solve(SolveArgs),
+    /// Draw a run as a page, or write its figures as CSV
+    Report(ReportArgs),
+    /// What makes measurements noisy on this machine, why, and how to change it
+    #[command(after_help = "exit status: 0 where this machine is quiet, 3 where it is not")]
+    Doctor(DoctorArgs),
+    /// Print shell completions
+    Completions {
+        /// For which shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+    /// Print the JSON Schema of a file or output
+    Schema {
+        /// Of which; without, the names
+        name: Option<String>,
+    },
+    /// Run one kernel in this process and print its report; samples are taken with it
+    Exec {
+        /// Which kernel
+        #[arg(value_enum)]
+        kernel: Kernel,
+        /// Its configuration as JSON
+        config: String,
+    },
+    /// Serve as the agent on standard input and output
+    #[command(hide = true)]
+    Agent,
+}
+
+/// A kernel of the program's own
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kernel {
+    /// Jacobi iterations of a 19-point stencil
+    Himeno,
+    /// Passes over arrays
+    Ramspeed,
+    /// Reads and writes of growing blocks
+    RamspeedSweep,
+    /// LU factorisation and solve
+    Linpack,
+}
+
+/// Which cells are meant
+#[derive(Debug, Args)]
+pub struct What {
+    /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
+    ///
+    /// A list makes one cell per value. Text with `,` `:` or `]` goes in double quotes inside the argument:
+    /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
+    /// brackets or quotes for your shell.
+    #[arg(value_name = "TEST", required_unless_present = "plan")]
+    pub tests: Vec<String>,
+    /// A plan: a TOML file, or the name of one that comes with the program (see `list plans`)
+    #[arg(long, short, value_name = "FILE|NAME")]
+    pub plan: Option<String>,
+    /// Only cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub select: Vec<String>,
+    /// No cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub ignore: Vec<String>,
+    /// Folders with test definitions of one's own (*.toml), beside ~/.config/weighbridge/tests.d and the plan's
+    #[arg(long, value_name = "DIR")]
+    pub tests_d: Vec<PathBuf>,
+    /// How samples are taken
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
+    /// Where measured processes run
+    #[command(flatten)]
+    pub placement: PlacementFlags,
+    /// A command to run around each sample, its output kept; may be given more than once
+    #[arg(long = "tool", value_name = "COMMAND", help_heading = "Sampling")]
+    pub tools: Vec<String>,
+}
+
+/// How samples are taken
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
+pub struct SamplingFlags {
+    /// How long a sample's measured part takes at least
+    #[arg(long, value_name = "TIME")]
+    pub min_time: Option<Nanos>,
+    /// Exactly so many samples of each cell
+    #[arg(long, value_name = "N", conflicts_with_all = ["min_samples", "max_samples"])]
+    pub samples: Option<usize>,
+    /// No fewer samples
+    #[arg(long, value_name = "N")]
+    pub min_samples: Option<usize>,
+    /// No more samples, but for disturbed ones that are taken again
+    #[arg(long, value_name = "N")]
+    pub max_samples: Option<usize>,
+    /// Done when half the interval of the median is within so many percent of it
+    #[arg(long, value_name = "PERCENT")]
+    pub precision: Option<f64>,
+    /// Samples before the counted ones
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u32>,
+    /// The most time for one cell
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Nanos>,
+    /// The most time for one attempt
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Nanos>,
+    /// How often one sample is tried before its cell is given up
+    #[arg(long, value_name = "N")]
+    pub attempts: Option<u32>,
+    /// How many disturbed samples of a cell are taken again
+    #[arg(long, value_name = "N")]
+    pub retakes: Option<usize>,
+    /// In which order cells are sampled
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    pub order: Option<Order>,
+    /// Decides every random choice
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Where measured processes run
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Placement of measured processes")]
+pub struct PlacementFlags {
+    /// Only on these CPUs: `0-3,8`
+    #[arg(long, value_name = "LIST", value_parser = list)]
+    pub cpus: Option<Numbers>,
+    /// Memory only from these NUMA nodes
+    #[arg(long, value_name = "LIST", value_parser = list)]
+    pub memory_nodes: Option<Numbers>,
+    /// Their transparent huge pages
+    #[arg(long, value_name = "POLICY", value_parser = huge_pages)]
+    pub huge_pages: Option<HugePages>,
+    /// No address-space randomisation
+    #[arg(long)]
+    pub no_aslr: bool,
+}
+
+/// A list of CPUs or nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbers(pub Vec<u32>);
+
+/// `run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What to measure
+    #[command(flatten)]
+    pub what: What,
+    /// The run folder; one that exists is gone on with, and nothing in it is measured twice
+    #[arg(long, short, value_name = "DIR")]
+    pub into: Option<PathBuf>,
+    /// Something to remember with the run; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub metadata: Vec<(String, String)>,
+    /// Print the study as JSON instead of the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `plan`
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// What to measure
+    #[command(flatten)]
+    pub what: What,
+    /// Plan without a machine: what it decides stays open
+    #[arg(long)]
+    pub no_worker: bool,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `list`
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// `tests`, `metrics`, `plans`, or a test's name
+    #[arg(default_value = "tests")]
+    pub what: String,
+    /// One test or plan
+    pub name: Option<String>,
+    /// Folders with test definitions of one's own
+    #[arg(long, value_name = "DIR")]
+    pub tests_d: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Commands that read a run
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// The run folder
+    pub run: PathBuf,
+    /// Folders with test definitions of one's own
+    #[arg(long, value_name = "DIR")]
+    pub tests_d: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `format`
+#[derive(Debug, Args)]
+pub struct FormatArgs {
+    /// What is read
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Only cells whose name matches this glob
+    #[arg(long, value_name = "GLOB")]
+    pub select: Vec<String>,
+    /// No cells whose name matches this glob
+    #[arg(long, value_name = "GLOB")]
+    pub ignore: Vec<String>,
+}
+
+/// `solve`
+#[derive(Debug, Args)]
+pub struct SolveArgs {
+    /// What is read
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// `report`
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The run folder
+    pub run: PathBuf,
+    /// Write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
+    #[arg(long, value_name = "PREFIX")]
+    pub csv: Option<PathBuf>,
+    /// Print the study as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Folders with test definitions of one's own
+    #[arg(long, value_name = "DIR")]
+    pub tests_d: Vec<PathBuf>,
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Also what is quiet, and what this machine does not have
+    #[arg(long, short)]
+    pub all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    match text {
+        "interleaved" => Ok(Order::Interleaved),
+        "sequential" => Ok(Order::Sequential),
+        _ => Err("`interleaved` or `sequential` is expected".to_owned()),
+    }
+}
+
+fn huge_pages(text: &str) -> Result<HugePages, String> {
+    match text {
+        "inherit" => Ok(HugePages::Inherit),
+        "always" => Ok(HugePages::Always),
+        "never" => Ok(HugePages::Never),
+        _ => Err("`inherit`, `always` or `never` is expected".to_owned()),
+    }
+}
+
+fn list(text: &str) -> Result<Numbers, String> {
+    let range = |part: &str| -> Option<Vec<u32>> {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+        (low <= high && high < 65_536).then(|| (low..=high).collect())
+    };
+    let all: Option<Vec<Vec<u32>>> = text.split(',').map(range).collect();
+    all.map(|parts| Numbers(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
+    if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_declarations_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_of_cpus_are_ranges_and_numbers() {
+        assert_eq!(list("0-2,5").unwrap().0, [0, 1, 2, 5]);
+        assert!(list("2-0").is_err() && list("x").is_err() && list("0-4000000000").is_err());
+    }
+}

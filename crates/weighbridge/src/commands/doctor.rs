@@ -1,0 +1,73 @@
+//! `weighbridge doctor`.
+
+use wb_knobs::doctor::{Finding, Verdict};
+use wb_report::text::{Align, Cell, Table, Tone};
+use wb_sys::SysRoot;
+
+use super::{print_json, print_text};
+use crate::cli::DoctorArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Says what makes noise here.
+pub fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
+    let diagnosis = wb_knobs::doctor(&SysRoot::real());
+    if args.json {
+        print_json(&diagnosis)?;
+    } else {
+        print_text(&drawn(&diagnosis.findings, args.all, console))?;
+    }
+    Ok(if diagnosis.is_quiet() { Exit::Fine } else { Exit::FellShort })
+}
+
+fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {
+    let noisy: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Noisy)).collect();
+    let mut text = String::new();
+    for finding in &noisy {
+        text += &format!("noisy: {} ({}): {}\n", finding.name, finding.target, finding.state);
+        text += &console.out.indented(2, &format!("why: {}", finding.why));
+        text += &console.out.indented(2, &format!("evidence: {}", finding.evidence));
+        if let Some(advice) = &finding.advice {
+            text += &console.out.indented(2, &format!("better: {}", advice.what));
+            if let Some(command) = &advice.command {
+                text += &format!("  to change it: {command}\n");
+            }
+        }
+        text.push('\n');
+    }
+    if all {
+        let mut table = Table::new(&[
+            ("what", Align::Left),
+            ("where", Align::Left),
+            ("state", Align::Left),
+            ("verdict", Align::Left),
+        ]);
+        for finding in findings {
+            let (word, tone) = match &finding.verdict {
+                Verdict::Quiet => ("quiet".to_owned(), Tone::Good),
+                Verdict::Noisy => ("noisy".to_owned(), Tone::Bad),
+                Verdict::Unknown { reason } => (format!("unknown: {reason}"), Tone::Doubtful),
+                Verdict::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Quiet),
+            };
+            let state = finding.state.as_str();
+            table.row(vec![
+                finding.name.as_str().into(),
+                finding.target.as_str().into(),
+                state.into(),
+                Cell::toned(word, tone),
+            ]);
+        }
+        text += &table.draw(console.out);
+        text.push('\n');
+    }
+    let count = |kind: fn(&Verdict) -> bool| findings.iter().filter(|finding| kind(&finding.verdict)).count();
+    text + &format!(
+        "{} noisy, {} quiet, {} unknown, {} not here{}\n",
+        noisy.len(),
+        count(|verdict| matches!(verdict, Verdict::Quiet)),
+        count(|verdict| matches!(verdict, Verdict::Unknown { .. })),
+        count(|verdict| matches!(verdict, Verdict::Unsupported { .. })),
+        if all { "" } else { "; --all shows each" }
+    )
+}

@@ -1,0 +1,45 @@
+//! What runs inside this process: one kernel, or the agent.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wb_kernels::{himeno, linpack, ramspeed};
+use wb_sys::SysRoot;
+
+use super::print_text;
+use crate::cli::Kernel;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Runs a kernel and prints its report as one line of JSON.
+pub fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
+    match kernel {
+        Kernel::Himeno => report(config, himeno::run),
+        Kernel::Ramspeed => report(config, ramspeed::run),
+        Kernel::RamspeedSweep => report(config, ramspeed::sweep::run),
+        Kernel::Linpack => report(config, linpack::run),
+    }
+}
+
+fn report<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
+    config: &str,
+    run: impl FnOnce(&C) -> Result<R, E>,
+) -> Result<Exit, Error> {
+    let config = serde_json::from_str(config).map_err(|error| Error::Usage {
+        what: format!("this is no configuration of the kernel: {error}"),
+        help: "a run keeps the configurations that it used as config.json beside each sample".to_owned(),
+    })?;
+    let report = run(&config).map_err(|error| Error::Kernel(error.to_string()))?;
+    let line = serde_json::to_string(&report).map_err(|error| Error::Kernel(error.to_string()))?;
+    print_text(&format!("{line}\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// Serves as the agent until the controller goes.
+pub fn agent() -> Result<Exit, Error> {
+    let told = |error: &dyn std::fmt::Display| Error::Kernel(error.to_string());
+    super::runtime()?.block_on(async {
+        let (input, output) = wb_agent::stdio().map_err(|error| told(&error))?;
+        wb_agent::serve(input, output, SysRoot::real()).await.map_err(|error| told(&error))
+    })?;
+    Ok(Exit::Fine)
+}

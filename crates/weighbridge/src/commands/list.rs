@@ -1,0 +1,149 @@
+//! `weighbridge list`.
+
+use wb_model::{Declaration, Metric, Params};
+use wb_plan::{Catalogue, builtin, nearest::nearest};
+use wb_report::text::{Align, Table};
+use wb_tests::Registry;
+
+use super::what::registry;
+use super::{print_json, print_text};
+use crate::cli::ListArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Lists what there is.
+pub fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
+    let registry = registry(&args.tests_d, None)?;
+    match (args.what.as_str(), args.name.as_deref()) {
+        ("tests", None) => tests(&registry, args.json, console),
+        ("tests", Some(name)) => test(&registry, name, args.json, console),
+        ("metrics", name) => metrics(&registry, name, args.json, console),
+        ("plans", None) => plans(args.json, console),
+        ("plans", Some(name)) => plan(name),
+        (name, None) => test(&registry, name, args.json, console),
+        (what, Some(_)) => Err(Error::Usage {
+            what: format!("there is no list of `{what}`"),
+            help: "`weighbridge list tests`, `metrics` or `plans`, each with or without a name".to_owned(),
+        }),
+    }?;
+    Ok(Exit::Fine)
+}
+
+fn tests(registry: &Registry, json: bool, console: &Console) -> Result<(), Error> {
+    if json {
+        return print_json(&registry.declarations().collect::<Vec<_>>());
+    }
+    let mut table =
+        Table::new(&[("test", Align::Left), ("what it measures", Align::Left), ("parameters", Align::Right)]);
+    for declaration in registry.declarations() {
+        let count = declaration.params.len().to_string();
+        table.row(vec![declaration.name.as_str().into(), declaration.summary.as_str().into(), count.into()]);
+    }
+    print_text(&table.draw(console.out))
+}
+
+fn declared<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, Error> {
+    registry.declaration(name).ok_or_else(|| {
+        let near = nearest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
+        Error::Usage {
+            what: format!("there is no test `{name}`"),
+            help: match near {
+                Some(near) => format!("did you mean `{near}`? `weighbridge list tests` shows all"),
+                None => "`weighbridge list tests` shows all".to_owned(),
+            },
+        }
+    })
+}
+
+fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Result<(), Error> {
+    let declaration = declared(registry, name)?;
+    if json {
+        return print_json(declaration);
+    }
+    let mut table = Table::new(&[
+        ("parameter", Align::Left),
+        ("default", Align::Left),
+        ("values", Align::Left),
+        ("what it does", Align::Left),
+    ]);
+    for param in &declaration.params {
+        let aliases = param.aliases.iter().map(|alias| format!(", {alias}")).collect::<String>();
+        let axis = if param.axis { " *" } else { "" };
+        let default = match (&param.default, &param.resolved) {
+            (Some(default), _) => match default.to_string() {
+                empty if empty.is_empty() => "none".to_owned(),
+                default => default,
+            },
+            (None, Some(how)) => format!("({how})"),
+            (None, None) => "none".to_owned(),
+        };
+        let name = format!("{}{aliases}{axis}", param.name);
+        table.row(vec![name.into(), default.into(), param.kind.describe().into(), param.help.as_str().into()]);
+    }
+    let requires = declaration.requires.iter().map(|need| format!("{} ({})", need.program, need.package));
+    let requires = requires.collect::<Vec<_>>().join(", ");
+    let needs = if requires.is_empty() { String::new() } else { format!("needs: {requires}\n") };
+    print_text(&format!(
+        "{}: {}\n{needs}\n{}\n* an axis: its value stands in the name of the case. Any parameter given a list makes one.\n",
+        declaration.name,
+        declaration.summary,
+        table.draw(console.out)
+    ))
+}
+
+fn metrics(registry: &Registry, name: Option<&str>, json: bool, console: &Console) -> Result<(), Error> {
+    let chosen: Vec<&Declaration> = match name {
+        Some(name) => vec![declared(registry, name)?],
+        None => registry.declarations().collect(),
+    };
+    let of = |declaration: &Declaration| -> Vec<Metric> {
+        let defaults: Params =
+            declaration.params.iter().filter_map(|p| Some((p.name.clone(), p.default.clone()?))).collect();
+        registry.test(declaration.name.as_str()).map(|test| test.metrics(&defaults)).unwrap_or_default()
+    };
+    if json {
+        let all: std::collections::BTreeMap<&str, Vec<Metric>> =
+            chosen.iter().map(|declaration| (declaration.name.as_str(), of(declaration))).collect();
+        return print_json(&all);
+    }
+    let mut table = Table::new(&[
+        ("metric", Align::Left),
+        ("unit", Align::Left),
+        ("better", Align::Left),
+        ("over workers", Align::Left),
+    ]);
+    for declaration in chosen {
+        table.heading(declaration.name.as_str());
+        for metric in of(declaration) {
+            let primary = if metric.primary { " (primary)" } else { "" };
+            let name = format!("{}/{}{primary}", metric.class, metric.name);
+            let word = |debug: String| debug.to_lowercase();
+            let (direction, aggregate) =
+                (word(format!("{:?}", metric.direction)), word(format!("{:?}", metric.aggregate)));
+            table.row(vec![name.into(), metric.unit.as_str().into(), direction.into(), aggregate.into()]);
+        }
+    }
+    print_text(&table.draw(console.out))
+}
+
+fn plans(json: bool, console: &Console) -> Result<(), Error> {
+    let all = builtin::names().filter_map(|name| builtin::plan(name)?.ok()).collect::<Vec<_>>();
+    if json {
+        let named: std::collections::BTreeMap<_, _> = all.iter().map(|plan| (&plan.name, &plan.summary)).collect();
+        return print_json(&named);
+    }
+    let mut table = Table::new(&[("plan", Align::Left), ("what it is for", Align::Left)]);
+    for plan in all {
+        table.row(vec![plan.name.into(), plan.summary.into()]);
+    }
+    print_text(&table.draw(console.out))
+}
+
+fn plan(name: &str) -> Result<(), Error> {
+    let text = builtin::text(name).ok_or_else(|| Error::Usage {
+        what: format!("there is no plan `{name}`"),
+        help: format!("there are {}", builtin::names().collect::<Vec<_>>().join(", ")),
+    })?;
+    print_text(text)
+}

@@ -1,0 +1,91 @@
+//! `weighbridge plan`.
+
+use wb_plan::{Cell, Plan};
+use wb_report::text::{Align, Table};
+
+use super::what::{asked, local};
+use super::{lasting, print_json, print_text, runtime};
+use crate::cli::PlanArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Shows what a run would do.
+pub fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
+    let asked = asked(&args.what)?;
+    let plan = if args.no_worker {
+        asked.plan(None)?
+    } else {
+        runtime()?.block_on(async {
+            let (worker, facts) = local().await?;
+            let mut plan = asked.plan(Some(&facts))?;
+            wb_run::provenance::require(&mut plan, &asked.registry, &worker).await?;
+            worker.close().await?;
+            Ok::<Plan, Error>(plan)
+        })?
+    };
+    if args.json {
+        print_json(&plan)?
+    } else {
+        print_text(&drawn(&plan, console))?
+    }
+    Ok(Exit::Fine)
+}
+
+fn drawn(plan: &Plan, console: &Console) -> String {
+    let mut table =
+        Table::new(&[("cell", Align::Left), ("key", Align::Left), ("samples", Align::Right), ("time", Align::Right)]);
+    let blocks = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;
+    let mut block = None;
+    for cell in &plan.cells {
+        if blocks > 1 && block != Some(cell.block) {
+            table.heading(&format!("block {} of {blocks}", cell.block + 1));
+            block = Some(cell.block);
+        }
+        let key = cell.key.as_ref().map_or("open".to_owned(), ToString::to_string);
+        let time = match &cell.unsupported {
+            Some(_) => "–".to_owned(),
+            None => lasting(plan.cell_estimate(cell).seconds()),
+        };
+        table.row(vec![cell.id.to_string().into(), key.into(), samples(cell, plan).into(), time.into()]);
+    }
+    let mut text = table.draw(console.out);
+    let unsupported = plan.cells.iter().filter_map(|cell| Some((cell, cell.unsupported.as_ref()?)));
+    text += &section("cannot be measured here", unsupported.map(|(cell, why)| format!("{}: {why}", cell.id)));
+    text += &section("left out", plan.left_out.iter().map(|left| format!("{}: {}", left.id, left.why)));
+    text += &section("the machine decides", open(plan));
+    let measured = plan.cells.iter().filter(|cell| cell.unsupported.is_none()).count();
+    text + &format!(
+        "\n{measured} cells, about {} with the fewest samples; {} order\n",
+        lasting(plan.estimate().seconds()),
+        format!("{:?}", plan.sampling.order).to_lowercase()
+    )
+}
+
+fn samples(cell: &Cell, plan: &Plan) -> String {
+    match cell.rule {
+        wb_stats::Rule::Precision { min_samples, max_samples, .. } if min_samples == max_samples => {
+            format!("{}+{min_samples}", plan.sampling.warm_up)
+        }
+        wb_stats::Rule::Precision { min_samples, max_samples, .. } => {
+            format!("{}+{min_samples}–{max_samples}", plan.sampling.warm_up)
+        }
+        wb_stats::Rule::MaxStddev { samples, max_failures, .. } => {
+            format!("{}+{samples}–{}", plan.sampling.warm_up, samples * max_failures.max(1))
+        }
+    }
+}
+
+/// Which values are open, each once.
+fn open(plan: &Plan) -> impl Iterator<Item = String> {
+    let all = plan
+        .cells
+        .iter()
+        .flat_map(|cell| cell.open.iter().map(|(name, how)| format!("{}: {name}: {how}", cell.id.test)));
+    all.collect::<std::collections::BTreeSet<_>>().into_iter()
+}
+
+fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{title}\n{lines}") }
+}

@@ -1,0 +1,87 @@
+//! Commands that read a run: `summary`, `format`, `study`, `solve`.
+
+use wb_plan::Selection;
+use wb_record::RunFolder;
+use wb_study::Study;
+
+use super::what::registry;
+use super::{print_json, print_text};
+use crate::cli::{FormatArgs, ReadArgs, SolveArgs};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Studies a run afresh.
+pub fn studied(args: &ReadArgs) -> Result<(RunFolder, Study), Error> {
+    let run = RunFolder::open(&args.run)?;
+    let study = wb_study::study(&run, &registry(&args.tests_d, None)?)?;
+    Ok((run, study))
+}
+
+/// One line per cell.
+pub fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
+    let (_, study) = studied(args)?;
+    if args.json {
+        print_json(&study)?
+    } else {
+        print_text(&wb_report::text::summary(&study, console.out))?
+    }
+    Ok(exit(&study))
+}
+
+/// Everything of each cell.
+pub fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
+    let selection = Selection::new(&args.select, &args.ignore)?;
+    let (_, mut study) = studied(&args.read)?;
+    let all = study.cells.len();
+    study.cells.retain(|cell| selection.leaves_out(&cell.cell).is_none());
+    if study.cells.is_empty() {
+        return Err(Error::Nothing {
+            what: "no cell matches".to_owned(),
+            help: format!("`weighbridge summary {}` lists all {all}", args.read.run.display()),
+        });
+    }
+    if args.read.json {
+        print_json(&study.cells)?;
+    } else {
+        print_text(&wb_report::text::format(&study, |_| true, console.out))?;
+    }
+    Ok(exit(&study))
+}
+
+/// Reads the values anew and writes them down.
+pub fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
+    let (run, study) = studied(args)?;
+    wb_study::write_results(&run, &study)?;
+    if args.json {
+        print_json(&study)?
+    } else {
+        print_text(&wb_report::text::summary(&study, console.out))?
+    }
+    Ok(exit(&study))
+}
+
+/// Concludes from results alone.
+pub fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
+    let run = RunFolder::open(&args.read.run)?;
+    let cells = wb_study::run::read_results(&run)?;
+    if cells.is_empty() {
+        return Err(Error::Nothing {
+            what: format!("{} has no results yet", args.read.run.display()),
+            help: format!("`weighbridge study {}` writes them", args.read.run.display()),
+        });
+    }
+    let answers = wb_study::solve::solve(&cells, &registry(&args.read.tests_d, None)?);
+    if args.read.json {
+        print_json(&answers)?;
+    } else if answers.is_empty() {
+        print_text("nothing follows from these cells together\n")?;
+    } else {
+        print_text(&wb_report::text::answers(&answers, console.out))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn exit(study: &Study) -> Exit {
+    if study.cells.iter().any(|cell| cell.outcome.falls_short()) { Exit::FellShort } else { Exit::Fine }
+}

@@ -1,0 +1,57 @@
+//! `weighbridge report`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wb_report::page::{Command, Extras, Series};
+use wb_study::Study;
+
+use super::{print_json, print_text, read, write_file};
+use crate::cli::{ReadArgs, ReportArgs};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Draws a run.
+pub fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
+    let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
+    let (run, study) = read::studied(&read)?;
+    if let Some(path) = &args.html {
+        let extras = Extras { telemetry: telemetry(run.path(), &study), reproduce: reproduce(&run)? };
+        write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Kernel(error.to_string()))?)?;
+        eprintln!("page: {}", path.display());
+    }
+    if let Some(prefix) = &args.csv {
+        let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
+        write_file(&with(".csv"), &wb_report::csv::metrics(&study))?;
+        write_file(&with("-samples.csv"), &wb_report::csv::samples(&study))?;
+        eprintln!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
+    }
+    if args.json {
+        print_json(&study)?;
+    } else if args.html.is_none() && args.csv.is_none() {
+        print_text(&wb_report::text::summary(&study, console.out))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The lines that were typed, and the one that measures a cell again.
+fn reproduce(run: &wb_record::RunFolder) -> Result<Vec<Command>, Error> {
+    let entries = run.run_file()?.entries;
+    let line = |entry: &wb_record::Entry| Command {
+        what: format!("as run at {}", entry.started),
+        line: entry.command.join(" "),
+    };
+    Ok(entries.iter().map(line).collect())
+}
+
+/// What the system did during each attempt, by the attempt's folder.
+fn telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<Series>> {
+    let folders = study.cells.iter().flat_map(|cell| &cell.samples).map(|sample| &sample.folder);
+    let read = |folder: &String| {
+        let text = std::fs::read(run.join(folder).join("telemetry.json")).ok()?;
+        let telemetry = serde_json::from_slice(&text).ok()?;
+        Some((folder.clone(), crate::telemetry::series(&telemetry)))
+    };
+    folders.filter_map(read).collect()
+}

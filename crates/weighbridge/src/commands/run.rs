@@ -1,0 +1,146 @@
+//! `weighbridge run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::watch;
+use wb_model::{Sha256, Unit};
+use wb_record::RunFolder;
+use wb_run::{Job, RunEnd};
+use wb_sys::environment::secrets::masked_words;
+
+use super::what::{asked, local};
+use super::{print_json, print_text, runtime, this_program};
+use crate::cli::RunArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::progress::Watcher;
+
+/// Measures, records, studies, and shows the summary.
+pub fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
+    let asked = asked(&args.what)?;
+    let folder = args.into.clone().unwrap_or_else(new_folder);
+    let program = this_program()?;
+    let binary =
+        std::fs::read(&program).map_err(|source| Error::File { path: program.display().to_string(), source })?;
+    let program_sha256 = Sha256::of(&binary).as_str().to_owned();
+    drop(binary);
+    let end = runtime()?.block_on(async {
+        let (worker, facts) = local().await?;
+        let plan = asked.plan(Some(&facts))?;
+        let cancel = cancelled_by_signals();
+        let mut watcher = Watcher::new(console, &folder);
+        let job = Job {
+            folder: &folder,
+            plan_name: asked.name.clone(),
+            plan_text: asked.text.clone(),
+            command: std::env::args().map(|word| masked_words(&word)).collect(),
+            seed: plan.sampling.seed.unwrap_or_else(rand::random),
+            metadata: args.metadata.iter().cloned().collect::<BTreeMap<_, _>>(),
+            version: env!("CARGO_PKG_VERSION"),
+            program_sha256,
+            registry: &asked.registry,
+            worker: worker.clone(),
+            facts,
+            cancel,
+            plan,
+        };
+        let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
+        watcher.finish();
+        let closed = worker.close().await;
+        let end = end?;
+        closed?;
+        Ok::<RunEnd, Error>(end)
+    });
+    if end.is_err() && folder.join("run.json").exists() {
+        eprintln!("everything until here is kept in {}; the same line goes on from there", folder.display());
+    }
+    let end = end?;
+    let run = RunFolder::open(&folder)?;
+    let study = wb_study::study(&run, &asked.registry)?;
+    wb_study::write_results(&run, &study)?;
+    if args.json {
+        print_json(&study)?;
+    } else {
+        print_text(&wb_report::text::summary(&study, console.out))?;
+        print_text(&format!("\nrun folder: {}\n", folder.display()))?;
+    }
+    match end {
+        RunEnd::Interrupted => {
+            eprintln!("interrupted; everything taken is kept. To go on:\n  {}", resume_line(&folder));
+            Ok(Exit::Interrupted)
+        }
+        RunEnd::Complete => {
+            eprintln!("nothing to do: every cell of {} is complete", folder.display());
+            Ok(Exit::Nothing)
+        }
+        RunEnd::Finished if study.cells.iter().any(|cell| cell.outcome.falls_short()) => Ok(Exit::FellShort),
+        RunEnd::Finished => Ok(Exit::Fine),
+    }
+}
+
+/// A folder named after the time, which does not exist yet.
+fn new_folder() -> PathBuf {
+    let name = jiff::Timestamp::now().strftime("weighbridge-%Y%m%d-%H%M%S").to_string();
+    let numbered = |number: u32| if number == 0 { name.clone() } else { format!("{name}-{number}") };
+    (0..).map(|number| PathBuf::from(numbered(number))).find(|path| !path.exists()).unwrap_or_default()
+}
+
+/// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
+fn cancelled_by_signals() -> watch::Receiver<bool> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, receiver) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                // Nobody listens any more once the run is over.
+                let _ = sender.send(true);
+            }
+        });
+    }
+    receiver
+}
+
+/// The line that goes on with this run: what was typed, into its folder.
+fn resume_line(folder: &Path) -> String {
+    let mut words: Vec<String> = std::env::args().collect();
+    let named = words.iter().any(|word| word == "--into" || word == "-i" || word.starts_with("--into="));
+    if !named {
+        words.extend(["--into".to_owned(), folder.display().to_string()]);
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell wants it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A time for people.
+pub fn lasting(seconds: f64) -> String {
+    match seconds {
+        s if s < 100.0 => Unit::new("s").figure(s).to_string(),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_the_shell() {
+        assert_eq!(quoted("fio:bs=4k"), "fio:bs=4k");
+        assert_eq!(quoted("fio:rw=[read]"), "'fio:rw=[read]'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}

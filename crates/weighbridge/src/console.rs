@@ -1,0 +1,42 @@
+//! What the terminal can do, and what the user wants of it.
+
+use std::io::IsTerminal;
+
+use wb_report::text::Style;
+
+use crate::cli::{Colour, ConsoleFlags};
+
+/// Where text goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Console {
+    /// How standard output is written.
+    pub out: Style,
+    /// Whether colour is wanted on standard error.
+    pub colour_err: bool,
+    /// Whether something may move on standard error.
+    pub animate: bool,
+    /// Whether progress is told at all.
+    pub quiet: bool,
+}
+
+/// Columns where there is no terminal.
+const WIDTH: usize = 100;
+
+impl Console {
+    /// As the flags and the terminal have it. `NO_COLOR` is respected (no-color.org).
+    pub fn of(flags: &ConsoleFlags) -> Self {
+        let wanted = |terminal: bool| match flags.color {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0).max(40));
+        Self {
+            out: Style { width: if out { width } else { WIDTH }, colour: wanted(out) },
+            colour_err: wanted(err),
+            animate: err && !flags.quiet && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            quiet: flags.quiet,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Everything that can end a command, told the same way: what, where, why, the way out.
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
+
+use crate::console::Console;
+use crate::exit::Exit;
+
+/// What ended a command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A plan that cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] Box<wb_plan::PlanError>),
+    /// A run folder.
+    #[error(transparent)]
+    Record(#[from] wb_record::RecordError),
+    /// A run that could not go on.
+    #[error(transparent)]
+    Run(#[from] wb_run::RunError),
+    /// A run that cannot be studied.
+    #[error(transparent)]
+    Study(#[from] wb_study::StudyError),
+    /// The worker.
+    #[error(transparent)]
+    Worker(#[from] wb_agent::WorkerError),
+    /// Something was asked that makes no sense, and the way out.
+    #[error("{what}")]
+    Usage {
+        /// What.
+        what: String,
+        /// The way out.
+        help: String,
+    },
+    /// Nothing is left to do.
+    #[error("{what}")]
+    Nothing {
+        /// Why.
+        what: String,
+        /// The way out.
+        help: String,
+    },
+    /// A file of the user's.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A kernel that could not be run.
+    #[error("{0}")]
+    Kernel(String),
+}
+
+impl From<wb_plan::PlanError> for Error {
+    fn from(error: wb_plan::PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
+impl Diagnostic for Error {
+    fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
+        match self {
+            Self::Plan(error) => Diagnostic::help(error.as_ref()),
+            Self::Usage { help, .. } | Self::Nothing { help, .. } => Some(Box::new(help)),
+            Self::Run(wb_run::RunError::Redefined { .. }) => {
+                Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
+            }
+            _ => None,
+        }
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        match self {
+            Self::Plan(error) => error.source_code(),
+            _ => None,
+        }
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        match self {
+            Self::Plan(error) => error.labels(),
+            _ => None,
+        }
+    }
+}
+
+impl Error {
+    /// Tells it on standard error.
+    pub fn tell(&self, console: &Console) -> Exit {
+        let mut text = String::new();
+        let drawn = if self.source_code().is_some() {
+            let theme = if console.colour_err { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+            GraphicalReportHandler::new_themed(theme)
+                .with_links(false)
+                .with_context_lines(0)
+                .render_report(&mut text, self)
+        } else {
+            NarratableReportHandler::new().render_report(&mut text, self)
+        };
+        let place = if self.source_code().is_some() && drawn.is_ok() { text.as_str() } else { "" };
+        eprintln!("error: {self}");
+        for line in place.lines().filter(|line| line.contains(['╭', '│', '·', '╰', '─'])) {
+            eprintln!("{line}");
+        }
+        if let Some(help) = self.help() {
+            eprintln!("help: {help}");
+        }
+        match self {
+            Self::Nothing { .. } => Exit::Nothing,
+            _ => Exit::Error,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Exit statuses, the same for every command.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All is fine.
+    Fine = 0,
+    /// A mistake in the arguments, or something that went wrong inside.
+    Error = 1,
+    /// Something could not be measured or compared as asked.
+    FellShort = 3,
+    /// There was nothing to do.
+    Nothing = 4,
+    /// The user ended it.
+    Interrupted = 130,
+}
+
+/// Tells a mistake in the arguments, or the help that was asked for.
+pub fn arguments(error: &clap::Error) -> ExitCode {
+    // Where even this cannot be printed, nobody is there to read it.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Error.into() } else { Exit::Fine.into() }
+}

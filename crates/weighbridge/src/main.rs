@@ -1,0 +1,36 @@
+//! The command line of Weighbridge.
+//!
+//! `main` reads the flags once, lowers them into calls of the crates below, and turns what comes back into
+//! text and an exit status. It measures, studies and draws nothing itself.
+//!
+//! Start with [`cli`] (every command and flag), then [`commands`] (what each does).
+
+mod cli;
+mod commands;
+mod console;
+mod error;
+mod exit;
+mod progress;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::arguments(&error),
+    };
+    let console = console::Console::of(&cli.console);
+    commands::carry_out(cli.command, &console).unwrap_or_else(|error| error.tell(&console)).into()
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}

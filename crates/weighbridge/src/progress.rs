@@ -1,0 +1,104 @@
+//! Progress as a person wants it: one moving line on a terminal, plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use wb_model::{CellId, Purpose};
+use wb_run::Progress;
+
+use crate::commands::lasting;
+use crate::console::Console;
+
+/// Whoever tells the user how a run goes on.
+pub struct Watcher {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    values: BTreeMap<CellId, usize>,
+    ended: usize,
+    cells: usize,
+}
+
+impl Watcher {
+    /// A watcher for a run in this folder.
+    pub fn new(console: &Console, folder: &Path) -> Self {
+        let bar = console.animate.then(|| {
+            let style = ProgressStyle::with_template("{bar:24} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(1000).with_style(style)
+        });
+        let watcher = Self { bar, quiet: console.quiet, values: BTreeMap::new(), ended: 0, cells: 0 };
+        watcher.line(&format!("recording in {}", folder.display()));
+        watcher
+    }
+
+    /// Tells one thing.
+    pub fn tell(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Started { cells, complete, unsupported, seconds } => {
+                self.cells = *cells;
+                let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
+                self.line(&format!("{cells} cells to measure{already}; about {}", lasting(*seconds)));
+                for (cell, reason) in unsupported {
+                    self.line(&format!("{cell}: unsupported: {reason}"));
+                }
+            }
+            Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
+                let what = match purpose {
+                    Purpose::WarmUp => "warm-up".to_owned(),
+                    Purpose::Sample => format!("sample {} of at least {wanted}", sample + 1),
+                };
+                self.moving(&format!(
+                    "{}/{} cells, {} left │ {cell} {what}, {} left",
+                    self.ended,
+                    self.cells,
+                    lasting(*seconds),
+                    lasting(*cell_seconds)
+                ));
+            }
+            Progress::AttemptEnded { cell, purpose, outcome, invalid, value, disturbances, .. } => {
+                if !outcome.is_completed() {
+                    self.line(&format!("{cell}: {outcome}"));
+                } else if let Some(invalid) = invalid {
+                    self.line(&format!("{cell}: {invalid}"));
+                } else if *purpose == Purpose::Sample {
+                    let taken = self.values.entry(cell.clone()).or_default();
+                    *taken += 1;
+                    let taken = *taken;
+                    let figure = value.as_ref().map(|(metric, value)| metric.unit.figure(*value).to_string());
+                    let disturbed = if disturbances.is_empty() { "" } else { ", disturbed" };
+                    if self.bar.is_none() {
+                        self.line(&format!("{cell}: sample {taken}: {}{disturbed}", figure.unwrap_or_default()));
+                    }
+                }
+            }
+            Progress::CellEnded { cell, by } => {
+                self.ended += 1;
+                if let Some(bar) = &self.bar {
+                    bar.set_position((self.ended * 1000 / self.cells.max(1)) as u64);
+                }
+                self.line(&format!("{cell}: done: {by}"));
+            }
+        }
+    }
+
+    /// Takes the moving line away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn moving(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+}
