@@ -1,0 +1,12 @@
+//! Writes the page of a made study, to look at: `cargo run -p wb-report --example specimen -- page.html`.
+
+#[path = "../tests/specimen/mod.rs"]
+mod specimen;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "specimen.html".to_owned());
+    let study = specimen::study();
+    std::fs::write(&path, wb_report::page::html(&study, &specimen::extras(&study))?)?;
+    println!("{path}");
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The colours of everything that is drawn, for light and for dark ground.
+//!
+//! Lines follow Okabe and Ito's set (2008), which people with any of the usual colour blindnesses tell apart;
+//! whatever a colour says, a shape or a word says too.
+
+/// Name, on light ground, on dark ground.
+pub(crate) const PALETTE: [(&str, &str, &str); 16] = [
+    ("paper", "#fdfdfc", "#15171a"),
+    ("raised", "#f5f5f2", "#1e2125"),
+    ("ink", "#1c1e21", "#e4e5e3"),
+    ("quiet", "#5c6167", "#a2a7ad"),
+    ("rule", "#dcdcd6", "#353a40"),
+    ("grid", "#e8e8e3", "#2a2e33"),
+    ("accent", "#0b5f9e", "#6db6ea"),
+    ("band", "#cfe1ef", "#1f3d55"),
+    ("box", "#e3e7eb", "#30363d"),
+    ("good", "#1c6b48", "#67c79d"),
+    ("doubtful", "#8f5300", "#e8ab4f"),
+    ("bad", "#b3261e", "#f2857c"),
+    ("line-0", "#0b5f9e", "#6db6ea"),
+    ("line-1", "#c05200", "#f0925a"),
+    ("line-2", "#00795c", "#4cc7a3"),
+    ("line-3", "#a04f83", "#dd9cc4"),
+];
+
+/// The palette as CSS variables.
+pub(crate) fn variables() -> String {
+    let all = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
+        PALETTE.iter().map(|colour| format!("--{}:{};", colour.0, pick(colour))).collect()
+    };
+    let (light, dark) = (all(|colour| colour.1), all(|colour| colour.2));
+    format!(
+        ":root{{color-scheme:light dark;{light}}}\n\
+         @media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    )
+}
+
+/// Style sheets with the variables replaced by the colours on light ground, for viewers that know no variables.
+pub(crate) fn resolved(css: &str) -> String {
+    PALETTE.iter().fold(css.to_owned(), |css, (name, light, _)| css.replace(&format!("var(--{name})"), light))
+}

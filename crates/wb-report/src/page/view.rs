@@ -1,0 +1,167 @@
+//! What the template of a run's page is given.
+
+use std::collections::BTreeMap;
+
+use minijinja::Value;
+use serde::Serialize;
+use wb_study::result::Study;
+
+use super::Extras;
+use super::group::GroupView;
+use crate::chart::{self, Mark};
+use crate::groups::groups;
+use crate::words;
+
+/// A name and a text.
+#[derive(Serialize)]
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// A chart at two widths, of which the style shows the one that fits.
+#[derive(Serialize)]
+pub(super) struct Figure {
+    pub(super) wide: Value,
+    pub(super) narrow: Value,
+    pub(super) caption: String,
+    pub(super) marks: Vec<MarkView>,
+}
+
+/// Hands out identifiers that are unique within a page.
+#[derive(Default)]
+pub(super) struct Ids(usize);
+
+/// The page.
+#[derive(Serialize)]
+pub(super) struct Page {
+    title: String,
+    tally: String,
+    facts: Vec<Pair>,
+    machine: Vec<Pair>,
+    groups: Vec<GroupView>,
+    findings: Vec<Pair>,
+    answers: Vec<AnswerView>,
+    changes: Vec<ChangeView>,
+    provenance: Vec<Pair>,
+    commands: Vec<Pair>,
+}
+
+#[derive(Serialize)]
+struct AnswerView {
+    name: String,
+    figure: String,
+    because: String,
+}
+
+#[derive(Serialize)]
+struct ChangeView {
+    path: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// A shape that samples have in a chart.
+#[derive(Serialize)]
+pub(super) struct MarkView {
+    key: Value,
+    name: &'static str,
+}
+
+const WIDE: f64 = 860.0;
+const NARROW: f64 = 326.0;
+
+impl Ids {
+    pub(super) fn next(&mut self) -> String {
+        self.0 += 1;
+        format!("c{}", self.0)
+    }
+}
+
+impl Figure {
+    pub(super) fn of(chart: &dyn chart::Chart, caption: String, ids: &mut Ids) -> Self {
+        let mut drawn = |width| Value::from_safe_string(chart::inline(chart, width, &ids.next()));
+        Self { wide: drawn(WIDE), narrow: drawn(NARROW), caption, marks: Vec::new() }
+    }
+
+    /// The same with a legend of these marks.
+    pub(super) fn explaining(mut self, marks: impl Iterator<Item = Mark>) -> Self {
+        let view = |mark: Mark| MarkView { key: Value::from_safe_string(chart::mark_key(mark)), name: mark.name() };
+        self.marks = marks.map(view).collect();
+        self
+    }
+}
+
+pub(super) fn pair(name: impl Into<String>, text: impl Into<String>) -> Pair {
+    Pair { name: name.into(), text: text.into() }
+}
+
+impl Page {
+    pub(super) fn new(study: &Study, extras: &Extras) -> Self {
+        let common = common_provenance(study);
+        let mut ids = Ids::default();
+        let groups = groups(study);
+        let views = groups.iter().enumerate().map(|(at, group)| GroupView::new(group, at, extras, &common, &mut ids));
+        Self {
+            title: study.run.name.clone(),
+            tally: words::tally(study),
+            facts: facts(study),
+            machine: study.run.machine.iter().map(|(name, text)| pair(name, text)).collect(),
+            groups: views.collect(),
+            findings: findings(study),
+            answers: answers(study),
+            changes: changes(study),
+            provenance: common.iter().map(|(name, text)| pair(*name, *text)).collect(),
+            commands: extras.reproduce.iter().map(|command| pair(&command.what, &command.line)).collect(),
+        }
+    }
+}
+
+fn facts(study: &Study) -> Vec<Pair> {
+    let run = &study.run;
+    let share = words::workload_share(study).map(|share| format!(", {share} of it workload")).unwrap_or_default();
+    let mut facts = vec![
+        pair("plan", &run.plan),
+        pair("started", run.started.replace('T', " ").replace('Z', " UTC")),
+        pair("took", format!("{}{share}", words::duration(run.seconds))),
+        pair("weighbridge", &run.version),
+    ];
+    facts.extend(run.metadata.iter().map(|(name, text)| pair(name, text)));
+    facts
+}
+
+fn findings(study: &Study) -> Vec<Pair> {
+    let of = |cell: &wb_study::result::CellResult| {
+        let name = cell.cell.to_string();
+        cell.findings.iter().map(move |finding| pair(name.clone(), finding)).collect::<Vec<_>>()
+    };
+    study.cells.iter().flat_map(of).collect()
+}
+
+fn answers(study: &Study) -> Vec<AnswerView> {
+    let view = |answer: &wb_study::result::Answer| AnswerView {
+        name: format!("{} {}", answer.test, answer.name),
+        figure: answer.unit.figure(answer.value).to_string(),
+        because: answer.because.clone(),
+    };
+    study.answers.iter().map(view).collect()
+}
+
+fn changes(study: &Study) -> Vec<ChangeView> {
+    let view = |change: &wb_study::result::EnvironmentChange| ChangeView {
+        path: change.path.clone(),
+        before: change.before.clone(),
+        after: change.after.clone(),
+    };
+    study.changes.iter().map(view).collect()
+}
+
+/// What is the same in every cell that says it, and is said by more than one.
+fn common_provenance(study: &Study) -> BTreeMap<&str, &str> {
+    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, text) in study.cells.iter().flat_map(|cell| &cell.provenance) {
+        said.entry(name).or_default().push(text);
+    }
+    let agreed = said.into_iter().filter(|(_, texts)| texts.len() > 1 && texts.iter().all(|text| *text == texts[0]));
+    agreed.map(|(name, texts)| (name, texts[0])).collect()
+}

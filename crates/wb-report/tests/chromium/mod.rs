@@ -1,0 +1,126 @@
+//! A headless Chromium, driven by the DevTools protocol over a pipe: no port, no library.
+
+#![allow(clippy::unwrap_used, reason = "a browser that misbehaves ends the test")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// The browser with one open page. Dropped, it ends.
+pub(crate) struct Chromium {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    session: String,
+    last: u64,
+    /// Everything it told without being asked, since the page was opened.
+    pub(crate) events: Vec<Value>,
+    _profile: tempfile::TempDir,
+}
+
+impl Chromium {
+    /// None where there is no Chromium here.
+    pub(crate) fn start() -> Option<Self> {
+        let profile = tempfile::tempdir().unwrap();
+        let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update \
+                     --disable-background-networking --disable-sync --hide-scrollbars --remote-debugging-pipe";
+        // The protocol is spoken on descriptors 3 and 4.
+        let script =
+            format!("exec chromium {flags} --user-data-dir=\"$1\" about:blank 3<&0 4>&1 </dev/null >/dev/null");
+        let mut process = Command::new("sh")
+            .args(["-c", &script, "sh"])
+            .arg(profile.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let input = process.stdin.take()?;
+        let output = BufReader::new(process.stdout.take()?);
+        let mut browser =
+            Self { process, input, output, session: String::new(), last: 0, events: Vec::new(), _profile: profile };
+        let targets = browser.try_call("Target.getTargets", &json!({}))?;
+        let target = &targets["targetInfos"].as_array()?.iter().find(|target| target["type"] == "page")?["targetId"];
+        let attached = browser.call("Target.attachToTarget", &json!({ "targetId": target, "flatten": true }));
+        browser.session = attached["sessionId"].as_str()?.to_owned();
+        for domain in ["Page", "Runtime", "Network", "Log"] {
+            browser.call(&format!("{domain}.enable"), &json!({}));
+        }
+        Some(browser)
+    }
+
+    /// Opens a file at a width in pixels, in a light or dark scheme, and waits until it is loaded.
+    pub(crate) fn open(&mut self, file: &Path, width: u32, scheme: &str) {
+        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+        self.events.clear();
+        self.call("Page.navigate", &json!({ "url": format!("file://{}", file.display()) }));
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            let event = self.read().expect("the browser ended");
+            self.events.push(event);
+        }
+    }
+
+    /// What an expression comes to in the page.
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
+        let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", &asked);
+        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Presses a key as a person would.
+    pub(crate) fn press(&mut self, key: &str, code: &str, number: u32, text: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            let event =
+                json!({ "type": kind, "key": key, "code": code, "windowsVirtualKeyCode": number, "text": text });
+            self.call("Input.dispatchKeyEvent", &event);
+        }
+    }
+
+    /// The whole page as PNG, in base 64.
+    pub(crate) fn screenshot(&mut self) -> String {
+        let asked = json!({ "format": "png", "captureBeyondViewport": true });
+        self.call("Page.captureScreenshot", &asked)["data"].as_str().unwrap().to_owned()
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|| panic!("the browser ended at {method}"))
+    }
+
+    fn try_call(&mut self, method: &str, params: &Value) -> Option<Value> {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": params });
+        if !self.session.is_empty() {
+            message["sessionId"] = self.session.as_str().into();
+        }
+        self.input.write_all(format!("{message}\0").as_bytes()).ok()?;
+        loop {
+            let answer = self.read()?;
+            if answer["id"] == self.last {
+                assert!(answer.get("error").is_none(), "{method}: {answer}");
+                return Some(answer["result"].clone());
+            }
+            self.events.push(answer);
+        }
+    }
+
+    fn read(&mut self) -> Option<Value> {
+        let mut message = Vec::new();
+        self.output.read_until(0, &mut message).ok()?;
+        message.pop()?;
+        serde_json::from_slice(&message).ok()
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        let _ = self.input.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let _ = self.process.wait();
+    }
+}
