@@ -164,8 +164,7 @@ impl Bench {
         attempt: &mut Attempt,
     ) -> Result<Vec<String>, Failure> {
         let tools = Running::start(&self.worker, &cell.cell.tools).await?;
-        let recording =
-            self.worker.telemetry(&attempt.site.group, self.sampling.telemetry_interval).await.map_err(lost)?;
+        let recording = attempt.site.group.record(self.sampling.telemetry_interval).await.map_err(lost)?;
         let sampled = cell.test.sample(&cell.cell.params, prepared, attempt).await;
         let telemetry = recording.finish().await.map_err(lost);
         if let Some(tools) = tools {

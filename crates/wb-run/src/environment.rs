@@ -22,10 +22,8 @@ pub async fn record(
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
     let programs: BTreeSet<String> = needed.flatten().map(|need| need.program).collect();
-    let environment = wb_sys::environment::Environment::read(
-        &wb_sys::SysRoot::real(),
-        &programs.iter().map(String::as_str).collect::<Vec<_>>(),
-    );
+    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+    let environment = worker.environment(&programs).await?;
     let path = run.environment(&format!("world-{entry}-{moment}"));
     let folder = path.parent().unwrap_or(run.path());
     fs::create_dir_all(folder).map_err(|source| RecordError::Io { what: "create", path: folder.to_owned(), source })?;

@@ -45,9 +45,9 @@ pub fn carry_out(command: Command, console: &Console) -> Result<Exit, Error> {
 fn man() -> Result<Exit, Error> {
     let stdout = |source| Error::File { path: "standard output".to_owned(), source };
     clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()).map_err(stdout)?;
-    for mut command in Cli::command().get_subcommands().cloned().filter(|command| !command.is_hide_set()) {
-        command = command.display_name(format!("weighbridge {}", command.get_name()));
-        let man = clap_mangen::Man::new(command);
+    for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let name = format!("weighbridge {}", command.get_name());
+        let man = clap_mangen::Man::new(command.clone().display_name(name));
         man.render_name_section(&mut std::io::stdout()).map_err(stdout)?;
         man.render_description_section(&mut std::io::stdout()).map_err(stdout)?;
         man.render_options_section(&mut std::io::stdout()).map_err(stdout)?;
