@@ -11,6 +11,7 @@
 
 mod exec;
 mod himeno;
+mod linpack;
 mod machine;
 mod pairs;
 mod place;
@@ -56,7 +57,7 @@ enum Command {
 }
 
 /// Every subject: add one here.
-const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 2] = [himeno::rows, ramspeed::rows];
+const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 3] = [himeno::rows, linpack::rows, ramspeed::rows];
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -83,9 +84,11 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{}", machine::line());
     let plan = Plan { pairs: args.pairs };
-    let judged: Vec<Judged> = rows.into_iter().map(|row| plan.run(row)).collect();
-    println!();
-    judged.iter().for_each(|row| println!("{row}"));
+    let shown = |judged: Judged| {
+        println!("{judged}");
+        judged
+    };
+    let judged: Vec<Judged> = rows.into_iter().map(|row| shown(plan.run(row))).collect();
     if let Some(file) = &args.json {
         let all = serde_json::json!({ "machine": machine::line(), "rows": judged });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
