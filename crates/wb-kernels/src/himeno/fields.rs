@@ -28,7 +28,7 @@ pub(super) enum Field {
 pub(super) const FIRST: Field = Field::Wrk2;
 const FIELDS: usize = 14;
 /// `f32` in a cache line.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// Distances between neighbours, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The measured loops: one Jacobi sweep over some planes, and copying it back.
 
-use super::fields::{FIRST, Field, Fields, Strides};
+use super::fields::{FIRST, Field, Fields, LINE, Strides};
 use super::grid::Grid;
-use super::lanes::{Lanes, scalar::F32x1};
+use super::lanes::{Lanes, prefetch, scalar::F32x1};
 use crate::Isa;
 use std::ops::Range;
 
@@ -147,40 +147,74 @@ unsafe fn copy<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) {
 /// As [`Sweep::compute`], for an interior row.
 #[inline(always)]
 unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize) -> f64 {
-    use Field::*;
-    let Strides { row: line, plane, field } = S::STRIDES;
-    let (line, plane) = (line as isize, plane as isize);
-    // SAFETY: every address is a point of an interior row or a neighbour of one.
+    // SAFETY: no vector reaches beyond `to`.
     unsafe {
-        let omega = L::splat(OMEGA);
         let mut sum = L::no_sum();
         let mut k = from;
+        while k + LINE <= to {
+            fetch::<S>(row.wrapping_add(k + AHEAD));
+            for vector in 0..LINE / L::N {
+                sum = compute_points::<L, S>(row.wrapping_add(k + vector * L::N), sum);
+            }
+            k += LINE;
+        }
         while k + L::N <= to {
-            let here = row.wrapping_add(k);
-            let at = |array: Field| L::load(here.wrapping_add(array as usize * field));
-            let p = |i: isize, j: isize, k: isize| {
-                L::load(here.wrapping_add(P as usize * field).wrapping_offset(i * plane + j * line + k))
-            };
-            let s0 = at(Wrk1);
-            let s0 = at(A0).mul_add(p(1, 0, 0), s0);
-            let s0 = at(A1).mul_add(p(0, 1, 0), s0);
-            let s0 = at(A2).mul_add(p(0, 0, 1), s0);
-            let b0 = p(1, 1, 0).sub(p(1, -1, 0)).sub(p(-1, 1, 0)).add(p(-1, -1, 0));
-            let s0 = at(B0).mul_add(b0, s0);
-            let b1 = p(0, 1, 1).sub(p(0, -1, 1)).sub(p(0, 1, -1)).add(p(0, -1, -1));
-            let s0 = at(B1).mul_add(b1, s0);
-            let b2 = p(1, 0, 1).sub(p(-1, 0, 1)).sub(p(1, 0, -1)).add(p(-1, 0, -1));
-            let s0 = at(B2).mul_add(b2, s0);
-            let s0 = at(C0).mul_add(p(-1, 0, 0), s0);
-            let s0 = at(C1).mul_add(p(0, -1, 0), s0);
-            let s0 = at(C2).mul_add(p(0, 0, -1), s0);
-            let ss = s0.mul(at(A3)).sub(p(0, 0, 0)).mul(at(Bnd));
-            sum = ss.add_squares(sum);
-            omega.mul_add(ss, p(0, 0, 0)).store(here.wrapping_add(Wrk2 as usize * field));
+            sum = compute_points::<L, S>(row.wrapping_add(k), sum);
             k += L::N;
         }
         let rest = if L::N > 1 && k < to { compute_row::<L::Narrower, S>(row, k, to) } else { 0.0 };
         L::total(sum) + rest
+    }
+}
+
+/// Points between what is computed and what is asked for: eight lines. The CPU's own prefetching
+/// keeps up with 22 streams less well; this was seen to gain a fifth on S, where the last-level
+/// cache feeds them.
+const AHEAD: usize = 8 * LINE;
+
+/// Asks for the line of each array, and of `p` where the stencil meets it first. A hint: it reads
+/// nothing and may point anywhere.
+#[inline(always)]
+fn fetch<S: Shape>(here: *mut f32) {
+    use Field::*;
+    let Strides { row, plane, field } = S::STRIDES;
+    for array in [Wrk2, A0, A1, A2, A3, B0, B1, B2, C0, C1, C2, Bnd, Wrk1] {
+        prefetch(here.wrapping_add(array as usize * field));
+    }
+    prefetch(here.wrapping_add(P as usize * field + plane + row));
+}
+
+/// One vector of points.
+///
+/// # Safety
+/// As [`Sweep::compute`]; all points of the vector are interior.
+#[inline(always)]
+unsafe fn compute_points<L: Lanes, S: Shape>(here: *mut f32, sum: L::Sum) -> L::Sum {
+    use Field::*;
+    let Strides { row, plane, field } = S::STRIDES;
+    let (row, plane) = (row as isize, plane as isize);
+    // SAFETY: every address is an interior point or a neighbour of one.
+    unsafe {
+        let at = |array: Field| L::load(here.wrapping_add(array as usize * field));
+        let p = |i: isize, j: isize, k: isize| {
+            L::load(here.wrapping_add(P as usize * field).wrapping_offset(i * plane + j * row + k))
+        };
+        let s0 = at(Wrk1);
+        let s0 = at(A0).mul_add(p(1, 0, 0), s0);
+        let s0 = at(A1).mul_add(p(0, 1, 0), s0);
+        let s0 = at(A2).mul_add(p(0, 0, 1), s0);
+        let b0 = p(1, 1, 0).sub(p(1, -1, 0)).sub(p(-1, 1, 0)).add(p(-1, -1, 0));
+        let s0 = at(B0).mul_add(b0, s0);
+        let b1 = p(0, 1, 1).sub(p(0, -1, 1)).sub(p(0, 1, -1)).add(p(0, -1, -1));
+        let s0 = at(B1).mul_add(b1, s0);
+        let b2 = p(1, 0, 1).sub(p(-1, 0, 1)).sub(p(1, 0, -1)).add(p(-1, 0, -1));
+        let s0 = at(B2).mul_add(b2, s0);
+        let s0 = at(C0).mul_add(p(-1, 0, 0), s0);
+        let s0 = at(C1).mul_add(p(0, -1, 0), s0);
+        let s0 = at(C2).mul_add(p(0, 0, -1), s0);
+        let ss = s0.mul(at(A3)).sub(p(0, 0, 0)).mul(at(Bnd));
+        L::splat(OMEGA).mul_add(ss, p(0, 0, 0)).store(here.wrapping_add(Wrk2 as usize * field));
+        ss.add_squares(sum)
     }
 }
 
