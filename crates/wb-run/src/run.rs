@@ -79,11 +79,6 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         return Ok(RunEnd::Complete);
     }
 
-    for cell in &cells {
-        let mut definitions = run.definitions(&cell.cell.id)?;
-        definitions.put(cell.definition.clone());
-        run.write_definitions(&cell.cell.id, &definitions)?;
-    }
     let entry = run.add_entry(Entry {
         started: jiff::Timestamp::now().to_string(),
         version: job.version.to_owned(),
@@ -97,6 +92,12 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         facts: BTreeMap::from([(WorkerName::local(), facts.clone())]),
         metadata: job.metadata,
     })?;
+    // After run.json: a folder that has definitions alone would not be known for a run.
+    for cell in &cells {
+        let mut definitions = run.definitions(&cell.cell.id)?;
+        definitions.put(cell.definition.clone());
+        run.write_definitions(&cell.cell.id, &definitions)?;
+    }
     let mut bench = Bench {
         worker: worker.clone(),
         facts: Arc::new(facts.clone()),

@@ -2,6 +2,7 @@
 
 use wb_agent::{Command, Group, Process, Worker};
 use wb_model::Nanos;
+use wb_sys::environment::secrets::masked_words;
 use wb_tests::Failure;
 use wb_tests::attempt::lost;
 
@@ -40,7 +41,10 @@ impl Running {
             // A tool that has ended already cannot be told to.
             let _ = process.signal(INTERRUPT).await;
             let finished = process.wait(Some(PATIENCE)).await.map_err(lost)?;
-            files.push((format!("tool-{number}.command"), format!("{line}\n{}\n", finished.ending).into_bytes()));
+            files.push((
+                format!("tool-{number}.command"),
+                format!("{}\n{}\n", masked_words(&line), finished.ending).into_bytes(),
+            ));
             files.push((format!("tool-{number}.stdout"), finished.stdout));
             files.push((format!("tool-{number}.stderr"), finished.stderr));
         }

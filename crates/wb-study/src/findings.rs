@@ -31,19 +31,34 @@ pub fn findings(definition: &CellDefinition, counted: &[&Studied]) -> Vec<String
             }
         }
     }
-    let mut noticed: BTreeMap<&str, usize> = BTreeMap::new();
     let of_sample = |studied: &&'_ Studied| -> Vec<String> {
         let measured = studied.measured.iter().flat_map(|measured| measured.findings.clone());
         measured.chain(studied.attempt.ended.findings.clone()).collect()
     };
-    let all: Vec<String> = counted.iter().flat_map(of_sample).collect();
-    for finding in &all {
-        *noticed.entry(finding).or_default() += 1;
+    // The same thing with other figures is one finding, told with the figures of the sample in the middle.
+    let mut noticed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for finding in counted.iter().flat_map(of_sample) {
+        noticed.entry(without_figures(&finding)).or_default().push(finding);
     }
-    let told = |(finding, times): (&str, usize)| match times {
-        times if times == counted.len() => finding.to_owned(),
-        times => format!("{finding} (in {times} of {} samples)", counted.len()),
+    let told = |mut same: Vec<String>| {
+        same.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
+        let finding = &same[same.len() / 2];
+        match same.len() {
+            times if times == counted.len() => finding.clone(),
+            times => format!("{finding} (in {times} of {} samples)", counted.len()),
+        }
     };
-    found.extend(noticed.into_iter().map(told));
+    found.extend(noticed.into_values().map(told));
     found
+}
+
+/// What is the same in findings that differ in their figures.
+fn without_figures(finding: &str) -> String {
+    finding.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
+}
+
+fn first_figure(finding: &str) -> f64 {
+    let digits: String =
+        finding.chars().skip_while(|c| !c.is_ascii_digit()).take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    digits.parse().unwrap_or(0.0)
 }

@@ -93,7 +93,7 @@ impl Error {
             let theme = if console.colour_err { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
             GraphicalReportHandler::new_themed(theme)
                 .with_links(false)
-                .with_context_lines(0)
+                .with_context_lines(1)
                 .render_report(&mut text, self)
         } else {
             NarratableReportHandler::new().render_report(&mut text, self)

@@ -1,0 +1,171 @@
+//! What goes wrong in the world, and what is said of it.
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 0 --attempts 2 --retakes 0 --precision 100";
+
+/// A test whose command is this shell script.
+fn script(lab: &Lab, script: &str) {
+    let script = serde_json::to_string(script).unwrap();
+    lab.define(
+        "broken",
+        &format!(
+            "name = \"broken\"\nsummary = \"breaks\"\nversion = 1\ncommand = [\"sh\", \"-c\", {script}]\n\n[[metric]]\nname = \"rate\"\nclass = \"throughput\"\nunit = \"MB/s\"\nprimary = true\nregex = 'rate: (\\S+) MB/s'\n"
+        ),
+    );
+}
+
+/// The outcome of the only cell, and why.
+fn outcome(lab: &Lab, flags: &str) -> (i32, String, String) {
+    let ran = lab.weighbridge(&format!("run broken {QUICK} {flags} --into R --json"));
+    let outcome = ran.json()["cells"][0]["outcome"].clone();
+    let text = |field: &str| outcome[field].as_str().unwrap_or_default().to_owned();
+    (ran.code, text("outcome"), text("reason"))
+}
+
+#[test]
+fn a_tool_that_crashes_says_with_what_words() {
+    let lab = Lab::new();
+    script(&lab, "echo no space on device >&2; exit 7");
+    let (code, outcome, reason) = outcome(&lab, "");
+    assert_eq!((code, outcome.as_str()), (3, "failed"));
+    assert!(reason.contains("exit status 7") && reason.contains("no space on device"), "{reason}");
+}
+
+#[test]
+fn a_tool_that_hangs_is_ended_at_the_limit() {
+    let lab = Lab::new();
+    script(&lab, "trap '' TERM; sleep 100 & wait; sleep 100");
+    let (code, outcome, reason) = outcome(&lab, "--limit 300ms");
+    assert_eq!((code, outcome.as_str()), (3, "failed"));
+    assert!(reason.contains("timeout after 300ms"), "{reason}");
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn garbage_another_unit_and_nothing_are_no_values() {
+    for said in [
+        "echo rate: fast MB/s",
+        "echo rate: 12 GB/s",
+        "true",
+        "echo rate: nan MB/s",
+        "echo rate: -3 MB/s",
+        "echo rate: 0 MB/s",
+    ] {
+        let lab = Lab::new();
+        script(&lab, said);
+        let (code, outcome, reason) = outcome(&lab, "");
+        assert_eq!((code, outcome.as_str()), (3, "failed"), "{said}: {reason}");
+        assert!(reason.contains("invalid"), "{said}: {reason}");
+    }
+}
+
+#[test]
+fn a_value_off_by_a_thousand_does_not_count() {
+    let lab = Lab::new();
+    let counter = lab.write("counter", "");
+    let counter = counter.display();
+    script(
+        &lab,
+        &format!(
+            "echo >>{counter}; if [ $(wc -l <{counter}) = 3 ]; then echo rate: 100000 MB/s; else echo rate: 100 MB/s; fi"
+        ),
+    );
+    let ran = lab.weighbridge(&format!("run broken {QUICK} --into U --json"));
+    let samples = ran.json()["cells"][0]["samples"].clone();
+    let invalid: Vec<&serde_json::Value> =
+        samples.as_array().unwrap().iter().filter(|sample| sample["validity"]["validity"] == "invalid").collect();
+    assert_eq!(invalid.len(), 1, "{samples}");
+    assert_eq!(invalid[0]["values"]["throughput/rate"], 100_000.0);
+}
+
+#[test]
+fn a_missing_tool_is_unsupported_with_the_package_to_install() {
+    let lab = Lab::new();
+    lab.define(
+        "absent",
+        "name = \"absent\"\nsummary = \"needs what is not there\"\nversion = 1\ncommand = [\"nosuchtool\"]\n\n[[requires]]\nprogram = \"nosuchtool\"\npackage = \"nosuchpackage\"\n\n[[metric]]\nname = \"x\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(\\d+)'\n",
+    );
+    let ran = lab.weighbridge(&format!("run absent steady {QUICK} --into R"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.out.contains("apt-get install nosuchpackage"), "{}", ran.out);
+    assert!(ran.out.contains("measured"), "the rest of the plan goes on: {}", ran.out);
+}
+
+#[test]
+fn foreign_folders_are_not_taken_over() {
+    let lab = Lab::new();
+    lab.write("mine/letter.txt", "dear diary");
+    let ran = lab.weighbridge("run steady --into mine");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("is not a run folder"), "{}", ran.err);
+    let ran = lab.weighbridge("summary nowhere");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("there is no run at nowhere"), "{}", ran.err);
+}
+
+#[test]
+fn foreign_files_in_a_run_folder_are_left_alone() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    lab.write("R/notes.txt", "mine");
+    lab.write("R/Localhost/steady/0000/kind=a/notes.txt", "mine");
+    assert_eq!(lab.weighbridge("study R").code, 0);
+    assert_eq!(std::fs::read_to_string(lab.path("R/notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn a_journal_torn_at_its_end_is_gone_on_with_and_one_torn_in_its_middle_is_named() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    let path = lab.path("R/journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Cut inside of the line that ends the last sample: that sample is taken again, the others are not.
+    let last = text.rfind("\"event\":\"attempt-ended\"").unwrap();
+    std::fs::write(&path, &text[..last + 40]).unwrap();
+    let ran = lab.weighbridge(&format!("run steady {QUICK} --into R"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let ended = lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count();
+    assert_eq!(ended, 6);
+    let torn = text.replacen("\"event\":\"attempt-ended\"", "\"event\":\"atte", 1);
+    std::fs::write(&path, torn).unwrap();
+    let ran = lab.weighbridge("summary R");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("journal.jsonl:3:"), "{}", ran.err);
+}
+
+#[test]
+fn a_changed_artefact_is_noticed_and_its_sample_taken_again() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    let folder = lab.path("R/Localhost/steady/0000/kind=a/0003.0");
+    let artefact = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().ends_with(".stdout"))
+        .unwrap();
+    std::fs::write(artefact.path(), "figure: 999\n").unwrap();
+    let study = lab.weighbridge("summary R --json");
+    assert!(study.out.contains("not as they were written"), "{}", study.out);
+    assert!(!study.out.contains("999"));
+    let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --json"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.json()["cells"][0]["metrics"][0]["summary"]["n"], 6);
+}
+
+#[test]
+fn two_controllers_do_not_share_a_folder() {
+    let lab = Lab::new();
+    let mut first = lab.start("run steady --min-time 1ms --samples 30 --into R");
+    let journal = lab.path("R/journal.jsonl");
+    for _ in 0..200 {
+        if std::fs::metadata(&journal).is_ok_and(|file| file.len() > 0) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let ran = lab.weighbridge("run steady --into R");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("another weighbridge is writing"), "{}", ran.err);
+    first.wait().unwrap();
+}

@@ -1,0 +1,133 @@
+//! A small world of its own for each test: a folder, a home, tests of known outcome. All of it goes with the test.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A test's world.
+pub struct Lab {
+    folder: TempDir,
+}
+
+/// What a command came to.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Measures nothing: its figure depends on its parameter alone, so that any two runs of it are equal.
+const STEADY: &str = r#"
+name = "steady"
+summary = "a figure that depends on its parameter alone"
+version = 1
+command = ["sh", "-c", "sleep 0.02; printf 'figure: %d\\n' \"'$1\"", "sh", "{kind}"]
+
+[[param]]
+name = "kind"
+help = "which of several equal cells"
+kind = "choice"
+choices = ["a", "b", "c"]
+default = "a"
+axis = true
+
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
+impl Lab {
+    pub fn new() -> Self {
+        let lab = Self { folder: tempfile::tempdir().unwrap() };
+        lab.define("steady", STEADY);
+        lab
+    }
+
+    /// A path in the lab.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Adds a test of the user's.
+    pub fn define(&self, name: &str, toml: &str) {
+        self.write(&format!("config/weighbridge/tests.d/{name}.toml"), toml);
+    }
+
+    /// The program, in the lab's folder and with the lab's configuration.
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.folder.path())
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("TMPDIR", self.folder.path())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn weighbridge(&self, line: &str) -> Ran {
+        let Output { status, stdout, stderr } = self.command(line).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+    }
+
+    /// Starts the program and lets it go on.
+    pub fn start(&self, line: &str) -> Child {
+        self.command(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The journal of a run, a line an event.
+    pub fn journal(&self, run: &str) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.path(run).join("journal.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The processes that have something of the lab's folder in their command or environment.
+    pub fn processes(&self) -> Vec<String> {
+        let marker = self.folder.path().display().to_string();
+        let me = std::process::id().to_string();
+        let has =
+            |path: &Path| std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&marker));
+        let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        entries
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy() != me))
+            .filter(|path| has(&path.join("cmdline")) || has(&path.join("environ")))
+            .map(|path| std::fs::read_to_string(path.join("cmdline")).unwrap_or_default().replace('\0', " "))
+            .collect()
+    }
+
+    /// Waits until none of them is left; those that are after ten seconds.
+    pub fn processes_left(&self) -> Vec<String> {
+        for _ in 0..200 {
+            if self.processes().is_empty() {
+                return Vec::new();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        self.processes()
+    }
+}
+
+impl Ran {
+    /// The exit status and both streams, for a snapshot.
+    pub fn seen(&self) -> String {
+        format!("exit {}\n{}{}", self.code, self.out, self.err)
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.seen()))
+    }
+}

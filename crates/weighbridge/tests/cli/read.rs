@@ -1,0 +1,69 @@
+//! Reading a run: summary, format, study, solve, report.
+
+use crate::lab::Lab;
+
+fn lab_with_run() -> Lab {
+    let lab = Lab::new();
+    let ran = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 --precision 100 --into R");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    lab
+}
+
+#[test]
+fn a_run_can_be_read_in_every_form() {
+    let lab = lab_with_run();
+    for line in ["summary R", "format R", "format R --select *kind=a", "study R", "solve R"] {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.code, 0, "{line}: {}", ran.seen());
+        let json = lab.weighbridge(&format!("{line} --json"));
+        assert_eq!(json.code, 0, "{line}: {}", json.seen());
+        json.json();
+    }
+    let nothing = lab.weighbridge("format R --select nosuch");
+    assert_eq!(nothing.code, 4);
+}
+
+#[test]
+fn studying_again_gives_the_same_results() {
+    let lab = lab_with_run();
+    let path = lab.path("R/Localhost/steady/0000/result.json");
+    let before = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(lab.weighbridge("study R").code, 0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn pages_and_tables_are_written() {
+    let lab = lab_with_run();
+    let ran = lab.weighbridge("report R --html R/report.html --csv R/figures");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let page = std::fs::read_to_string(lab.path("R/report.html")).unwrap();
+    assert!(page.contains("kind=a") && page.contains("<svg"), "the page shows its cells");
+    let csv = std::fs::read_to_string(lab.path("R/figures.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2, "{csv}");
+    let samples = std::fs::read_to_string(lab.path("R/figures-samples.csv")).unwrap();
+    assert!(samples.lines().count() > 12, "{samples}");
+}
+
+#[test]
+fn the_doctor_exits_as_it_says() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge("doctor --json");
+    let noisy = ran.json()["findings"].as_array().unwrap().iter().any(|finding| finding["verdict"] == "noisy");
+    assert_eq!(ran.code, if noisy { 3 } else { 0 });
+    assert!(lab.weighbridge("doctor --all").out.contains("quiet"));
+}
+
+#[test]
+fn no_secret_of_the_environment_is_recorded() {
+    let lab = Lab::new();
+    let planted = "s3cr3t-Pl4nted";
+    let mut command = lab.command("run steady --min-time 1ms --samples 6 --retakes 0 --into R --metadata note=fine");
+    command.env("MY_TOKEN", planted).env("AWS_SECRET_ACCESS_KEY", planted).env("LD_CONFIG_PASSWORD", planted);
+    command.args(["--tool", &format!("true --password={planted}")]);
+    assert!(command.output().unwrap().status.success());
+    let found =
+        std::process::Command::new("grep").args(["-rl", planted, "R"]).current_dir(lab.path("")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+}

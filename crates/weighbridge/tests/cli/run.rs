@@ -1,0 +1,134 @@
+//! Runs: measured, gone on with, extended.
+
+use crate::lab::Lab;
+
+/// Twelve quick samples of nothing.
+const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100";
+
+#[test]
+fn a_run_is_recorded_studied_and_shown() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.contains("measured"), "{}", ran.out);
+    for file in ["run.json", "journal.jsonl", "environment/world-0-before.json", "environment/world-0-after.json"] {
+        assert!(lab.path("R").join(file).is_file(), "{file}");
+    }
+    for file in ["definition.json", "result.json", "kind=a/0005.0/telemetry.json", "kind=b/warm-up-0.0"] {
+        assert!(lab.path("R/Localhost/steady/0000").join(file).exists(), "{file}");
+    }
+    let study = lab.weighbridge("summary R --json").json();
+    assert_eq!(study["run"]["metadata"]["who"], "me");
+    let values: Vec<f64> = study["cells"][0]["samples"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|sample| sample["counted"] == true)
+        .map(|sample| sample["values"]["throughput/figure"].as_f64().unwrap())
+        .collect();
+    assert_eq!(values, [97.0; 6], "the letter a");
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn what_is_complete_is_not_run_again_and_more_can_be_asked_for() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    let before = lab.journal("R").len();
+    let again = lab.weighbridge(&format!("run steady {QUICK} --into R"));
+    assert_eq!(again.code, 4, "{}", again.seen());
+    assert_eq!(lab.journal("R").len(), before);
+    let more = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 8 --retakes 0 --precision 100 --into R");
+    assert_eq!(more.code, 0, "{}", more.seen());
+    let study = lab.weighbridge("summary R --json").json();
+    let counted = |cell: usize| {
+        let samples = study["cells"][cell]["samples"].as_array().unwrap();
+        samples.iter().filter(|sample| sample["counted"] == true).count()
+    };
+    assert_eq!((counted(0), counted(1)), (8, 8));
+    let attempts = lab.journal("R").iter().filter(|line| line["event"] == "attempt-started").count();
+    assert_eq!(attempts, 1 + 8 + 1 + 8);
+}
+
+#[test]
+fn a_cell_that_is_defined_otherwise_is_refused_with_the_difference() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R"));
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("aslr was `inherit` and is `off`"), "{}", ran.err);
+    assert!(ran.err.contains("help: choose another folder with --into"), "{}", ran.err);
+}
+
+#[test]
+fn a_native_workload_is_measured_as_asked() {
+    let lab = Lab::new();
+    let ran = lab
+        .weighbridge("run himeno:grid=XS,threads=1,isa=sse2 --min-time 20ms --samples 6 --retakes 0 --into R --json");
+    let study = ran.json();
+    let cell = &study["cells"][0];
+    assert_eq!(cell["provenance"]["isa"], "sse2");
+    assert!(cell["metrics"][0]["summary"]["median"].as_f64().unwrap() > 0.0);
+    assert!(
+        cell["samples"].as_array().unwrap().iter().all(|sample| sample["validity"]["validity"] == "valid"),
+        "{cell}"
+    );
+}
+
+#[test]
+fn placement_is_set_and_verified() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let kept = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
+    let process = std::fs::read_dir(kept)
+        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().ends_with(".process.json"))
+        .unwrap();
+    let process: serde_json::Value = serde_json::from_slice(&std::fs::read(process.path()).unwrap()).unwrap();
+    assert_eq!(process["verified"]["cpus"], serde_json::json!([0]));
+    assert_eq!(process["verified"]["aslr"], false);
+    assert_eq!(process["verified"]["huge-pages"], false);
+}
+
+#[test]
+fn tools_around_a_sample_are_kept() {
+    let lab = Lab::new();
+    let mut command = lab.command(&format!("run steady {QUICK} --into R --tool"));
+    let ran = command.arg("sh -c 'echo around; sleep 60'").output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let kept = lab.path("R/Localhost/steady/0000/kind=a/0000.0/tool-0.stdout");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "around\n");
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn ctrl_c_ends_in_seconds_records_everything_and_says_how_to_go_on() {
+    let lab = Lab::new();
+    lab.define(
+        "slow",
+        "name = \"slow\"\nsummary = \"sleeps\"\nversion = 1\ncommand = [\"sleep\", \"300\"]\n\n[[metric]]\nname = \"x\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(\\d+)'\n",
+    );
+    let mut command = lab.command("run steady slow --min-time 1ms --samples 6 --retakes 0 --order sequential --into R");
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let journal = lab.path("R/journal.jsonl");
+    let slow_runs =
+        || std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("Localhost/slow/0000:-\",\"key\""));
+    for _ in 0..600 {
+        if slow_runs() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let started = std::time::Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(started.elapsed().as_secs() < 60, "it hung");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("To go on:\n") && err.contains("--into R"), "{err}");
+    assert_eq!(lab.processes_left(), [""; 0]);
+    let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
+    assert!(cancelled, "the attempt in the middle is recorded");
+}

@@ -1,0 +1,55 @@
+//! The schemas in `schemas/` are what the types say, and what the program writes is what the schemas say.
+
+use std::path::PathBuf;
+
+use crate::lab::Lab;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas")
+}
+
+/// `UPDATE_SCHEMAS=1 cargo test` writes them.
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let lab = Lab::new();
+    let names = lab.weighbridge("schema").out;
+    for name in names.lines() {
+        let schema = lab.weighbridge(&format!("schema {name}")).out;
+        let path = folder().join(format!("{name}.json"));
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::create_dir_all(folder()).unwrap();
+            std::fs::write(&path, &schema).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == schema, "schemas/{name}.json is not what the types say: UPDATE_SCHEMAS=1 cargo test writes it");
+    }
+}
+
+#[test]
+fn what_is_written_is_what_the_schemas_say() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge("run steady --min-time 1ms --samples 6 --retakes 0 --into R");
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let file = |path: &str| json(std::fs::read_to_string(lab.path("R").join(path)).unwrap());
+    let valid = |name: &str, value: &serde_json::Value| {
+        let schema = json(std::fs::read_to_string(folder().join(format!("{name}.json"))).unwrap());
+        if let Err(error) = jsonschema::validate(&schema, value) {
+            panic!("{name}: {error} at {}", error.instance_path());
+        }
+    };
+    valid("run", &file("run.json"));
+    valid("definition", &file("Localhost/steady/0000/definition.json"));
+    valid("result", &file("Localhost/steady/0000/result.json"));
+    valid("environment", &file("environment/world-0-before.json"));
+    valid("telemetry", &file("Localhost/steady/0000/kind=a/0000.0/telemetry.json"));
+    for line in lab.journal("R") {
+        valid("journal-line", &line);
+    }
+    valid("study", &lab.weighbridge("summary R --json").json());
+    valid("plan", &lab.weighbridge("plan steady himeno --json").json());
+    valid("doctor", &lab.weighbridge("doctor --json").json());
+    for declaration in lab.weighbridge("list --json").json().as_array().unwrap() {
+        valid("declaration", declaration);
+    }
+}
