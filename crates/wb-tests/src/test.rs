@@ -165,6 +165,16 @@ pub fn placement_of(params: &Params) -> Result<Placement, String> {
     typed(&chosen)
 }
 
+/// Why processes cannot be placed as effective parameters ask for on such a machine.
+pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>, String> {
+    let placement = placement_of(params)?;
+    if let Some(cpu) = placement.cpus.iter().find(|cpu| facts.cpus.iter().all(|known| known.id != **cpu)) {
+        return Ok(Some(format!("there is no CPU {cpu} here")));
+    }
+    let is_unknown = |node: &&u32| facts.nodes.iter().all(|known| known.id != **node);
+    Ok(placement.memory_nodes.iter().find(is_unknown).map(|node| format!("there is no NUMA node {node} here")))
+}
+
 /// A test's own parameters, without those of the placement, as its type.
 fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let shared: Vec<String> = placement_params().into_iter().map(|param| param.name).collect();
@@ -205,16 +215,10 @@ impl<T: Measure> Test for T {
 
     fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
         let reason = || {
-            let (own, placement) = (own(params)?, placement_of(params)?);
-            if let Some(cpu) = placement.cpus.iter().find(|cpu| facts.cpus.iter().all(|known| known.id != **cpu)) {
-                return Ok(Some(format!("there is no CPU {cpu} here")));
+            if let Some(why) = misplaced(params, facts)? {
+                return Ok(Some(why));
             }
-            if let Some(node) =
-                placement.memory_nodes.iter().find(|node| facts.nodes.iter().all(|known| known.id != **node))
-            {
-                return Ok(Some(format!("there is no NUMA node {node} here")));
-            }
-            Ok(Measure::unsupported(self, &own, &placement, facts))
+            Ok(Measure::unsupported(self, &own(params)?, &placement_of(params)?, facts))
         };
         reason().unwrap_or_else(Some)
     }

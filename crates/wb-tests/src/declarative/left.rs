@@ -1,0 +1,145 @@
+//! What a sample of a definition left, being read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use wb_sys::process::ResourceUse;
+
+use super::error::{DefinitionError, Fault, Text};
+use super::raw::From;
+use crate::{Artefacts, Rejected};
+
+/// Under these names the processes of a sample are kept.
+pub(super) const RUN: &str = "run";
+/// The same command with a part of the work.
+pub(super) const PROBE: &str = "probe";
+/// Under this name the circumstances of a sample are kept.
+pub(super) const CIRCUMSTANCES: &str = "circumstances.json";
+
+/// A text that the measured command left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Stdout,
+    Stderr,
+    /// A file, relative to the folder that it ran in.
+    File(String),
+}
+
+/// What a sample was taken with, beside its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Circumstances {
+    /// The hash of the definition.
+    pub(super) definition: String,
+    /// How the length of the sample was decided.
+    pub(super) effort: Effort,
+    /// The hashes of the programs that were built.
+    #[serde(default)]
+    pub(super) built: BTreeMap<String, String>,
+}
+
+/// How the length of a sample was decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub(super) enum Effort {
+    /// By calibrated work. The probe did a part of it; none where the work cannot be divided.
+    Work { work: u64, probe: Option<u64> },
+    /// By the time that the command was told to take.
+    Time { seconds: f64 },
+    /// By the command alone.
+    Fixed,
+    /// By a runner, which says so itself.
+    Runner,
+}
+
+/// How a process ran, as far as figures come from it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ran {
+    /// In seconds.
+    #[serde(rename = "elapsed-seconds")]
+    pub(super) elapsed: f64,
+    pub(super) usage: ResourceUse,
+}
+
+impl Ran {
+    pub(super) fn cpu_seconds(&self) -> f64 {
+        (self.usage.user_ns + self.usage.system_ns) as f64 / 1e9
+    }
+}
+
+/// The artefacts of a sample.
+#[derive(Debug)]
+pub(super) struct Left<'a> {
+    pub(super) artefacts: &'a Artefacts,
+    pub(super) work: Option<u64>,
+}
+
+impl Left<'_> {
+    /// A text; standard error that is not there was empty.
+    pub(super) fn text(&self, place: &Place) -> Result<String, String> {
+        let name = place.artefact();
+        match (place, self.artefacts.text(&name)) {
+            (Place::Stderr, Err(_)) => Ok(String::new()),
+            (_, text) => text.map_err(|rejected| rejected.figures),
+        }
+    }
+
+    /// How the measured command ran.
+    pub(super) fn process(&self) -> Result<Ran, String> {
+        self.ran(RUN).map_err(|rejected| rejected.figures)
+    }
+
+    /// How a process ran.
+    pub(super) fn ran(&self, name: &str) -> Result<Ran, Rejected> {
+        self.artefacts.json(&format!("{name}.process.json"))
+    }
+}
+
+impl Place {
+    /// Reads where a text is.
+    pub(super) fn read(
+        text: &Text<'_>,
+        from: Option<&Spanned<From>>,
+        file: Option<&Spanned<String>>,
+    ) -> Result<Option<Self>, DefinitionError> {
+        match (from.map(|from| *from.get_ref()), file) {
+            (Some(_), Some(file)) => {
+                Err(text.wrong(file.span(), Fault::new("`from` and `file` are two places").with("remove one")))
+            }
+            (None, Some(file)) => {
+                let name = file.get_ref();
+                let stays = !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+                if !stays {
+                    return Err(text.wrong(
+                        file.span(),
+                        Fault::new(format!("`{name}` is not a file of the sample's folder"))
+                            .with("give its path from the folder that the command runs in"),
+                    ));
+                }
+                Ok(Some(Self::File(name.clone())))
+            }
+            (Some(From::Stdout), None) => Ok(Some(Self::Stdout)),
+            (Some(From::Stderr), None) => Ok(Some(Self::Stderr)),
+            (_, None) => Ok(None),
+        }
+    }
+
+    /// Under what name it is kept.
+    pub(super) fn artefact(&self) -> String {
+        match self {
+            Self::Stdout => format!("{RUN}.stdout"),
+            Self::Stderr => format!("{RUN}.stderr"),
+            Self::File(name) => format!("files/{name}"),
+        }
+    }
+
+    /// As a word for messages.
+    pub(super) fn word(&self) -> &str {
+        match self {
+            Self::Stdout => "standard output",
+            Self::Stderr => "standard error",
+            Self::File(name) => name,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Tests without Rust: a TOML file says what is built, started, measured, read and checked.
+//!
+//! docs/tests.md tells how to write one. Everything that can be wrong with a definition is found when it
+//! is read; commands are lists of arguments, and no shell has a part in them.
+//!
+//! Start with [`definition`] (what there is to say), then [`template`] (how parameters get into
+//! commands), [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
+
+mod check;
+mod definition;
+mod error;
+mod left;
+mod params;
+mod port;
+mod prepare;
+mod raw;
+mod reading;
+mod sample;
+mod shipped;
+mod study;
+mod template;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use async_trait::async_trait;
+use wb_model::{Declaration, Facts, Metric, Nanos, Params, Requirement, Value};
+use wb_stats::Rule;
+
+use crate::test::{AnyPrepared, misplaced};
+use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site, Solved, Test};
+
+use definition::{Calibration, Definition};
+pub use error::{DefinitionError, Fault};
+use prepare::Prepared;
+pub use shipped::shipped;
+use template::Bindings;
+
+/// A test that a TOML file defines.
+#[derive(Debug)]
+pub struct Declarative {
+    definition: Definition,
+}
+
+impl Declarative {
+    /// Reads a definition. `name` is what messages call it; files beside it lie in `folder`.
+    ///
+    /// # Errors
+    /// When it says something that a definition cannot say; the error has the place.
+    pub fn parse(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
+        Definition::read(name, text, folder).map(|definition| Self { definition })
+    }
+
+    /// Reads the definition in a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or as [`Declarative::parse`].
+    pub fn read(path: &Path) -> Result<Self, DefinitionError> {
+        let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let path = path.canonicalize().map_err(unreadable)?;
+        Self::parse(&path.display().to_string(), &text, path.parent())
+    }
+
+    /// Reads every definition (`*.toml`) in a folder, in the order of their names.
+    ///
+    /// # Errors
+    /// When the folder or a file cannot be read, or two files define the same test.
+    pub fn read_folder(folder: &Path) -> Result<Vec<Self>, DefinitionError> {
+        let unreadable = |source| DefinitionError::Read { path: folder.to_owned(), source };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut tests = Vec::new();
+        let mut files = BTreeMap::new();
+        for path in paths {
+            let test = Self::read(&path)?;
+            let name = test.definition.declaration.name.to_string();
+            let file = path.display().to_string();
+            if let Some(first) = files.insert(name.clone(), file.clone()) {
+                return Err(DefinitionError::Twice { test: name, first, second: file });
+            }
+            tests.push(test);
+        }
+        Ok(tests)
+    }
+}
+
+#[async_trait]
+impl Test for Declarative {
+    fn declaration(&self) -> Declaration {
+        self.definition.declaration.clone()
+    }
+
+    fn requires(&self, params: &Params) -> Vec<Requirement> {
+        self.definition.requirements(params)
+    }
+
+    fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        self.definition.machine.iter().map(|param| param.values(given, facts)).collect()
+    }
+
+    fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
+        misplaced(params, facts).unwrap_or_else(Some)
+    }
+
+    fn rule(&self, _params: &Params) -> Option<Rule> {
+        None
+    }
+
+    fn estimate(&self, _params: &Params, min_time: Nanos) -> Nanos {
+        self.definition.estimate(min_time)
+    }
+
+    fn metrics(&self, _params: &Params) -> Vec<Metric> {
+        self.definition.readings.iter().map(|reading| reading.metric.clone()).collect()
+    }
+
+    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure> {
+        Ok(Box::new(self.definition.prepare(params, site).await?))
+    }
+
+    async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
+        let other = || Failure::refused("prepared by another test");
+        let prepared: &mut Prepared = prepared.downcast_mut().ok_or_else(other)?;
+        self.definition.sample(params, prepared, attempt).await
+    }
+
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure> {
+        let prepared: Box<Prepared> = prepared.downcast().map_err(|_| Failure::refused("prepared by another test"))?;
+        self.definition.clean_up(params, *prepared, site).await
+    }
+
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        self.definition.study(params, artefacts)
+    }
+
+    fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
+        Vec::new()
+    }
+}
+
+impl Definition {
+    /// The programs that it needs, as far as the parameters that name them are known.
+    fn requirements(&self, params: &Params) -> Vec<Requirement> {
+        let bindings = Bindings { params, builtins: BTreeMap::new() };
+        let need = |need: &definition::Need| {
+            Some(Requirement {
+                program: need.program.text(&bindings).ok()?,
+                package: need.package.text(&bindings).ok()?,
+                version: need.version.clone(),
+            })
+        };
+        self.needs.iter().filter_map(need).collect()
+    }
+
+    /// How long a sample takes, about: starting processes, and for calibrated work its probe.
+    fn estimate(&self, min_time: Nanos) -> Nanos {
+        const STARTING: u64 = 100_000_000;
+        let own = self.estimate.unwrap_or(min_time).0;
+        let measured = match self.calibration {
+            Calibration::Work(_) => own.max(min_time.0).saturating_add(own / sample::PROBE_PART),
+            Calibration::Time => own.max(min_time.0).max(1_000_000_000),
+            Calibration::Fixed => own,
+        };
+        Nanos(measured.saturating_add(STARTING))
+    }
+}

@@ -1,0 +1,252 @@
+//! Parameters of a definition: what they take, what they become in commands, what the machine decides.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use wb_model::{Declaration, Facts, Param, ParamKind, Params, Value};
+
+use super::error::{DefinitionError, Fault, Text};
+use super::raw::{self, Kind, Machine};
+use super::template::{Builtin, Shape};
+use crate::test::placement_params;
+
+/// Names that plans use for something else.
+const RESERVED: [&str; 3] = ["name", "id", "tools"];
+
+/// The parameters of a test.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// As they are declared, those of the placement last.
+    pub(super) params: Vec<Param>,
+    /// What each becomes in a command.
+    pub(super) shapes: BTreeMap<String, Shape>,
+    /// What the machine decides.
+    pub(super) machine: Vec<FromMachine>,
+}
+
+/// A parameter that the machine decides.
+#[derive(Debug, Clone)]
+pub(super) struct FromMachine {
+    name: String,
+    kind: ParamKind,
+    what: Machine,
+    times: f64,
+}
+
+impl Declared {
+    /// Reads the parameters.
+    pub(super) fn read(text: &Text<'_>, raw: &[Spanned<raw::Param>]) -> Result<Self, DefinitionError> {
+        let mut declared = Self::default();
+        let placement = placement_params();
+        for param in raw {
+            declared.add(text, param.get_ref(), &placement)?;
+        }
+        for param in placement {
+            let shape = match param.kind {
+                ParamKind::List { .. } => Shape::List,
+                ref kind => Shape::One(kind.clone()),
+            };
+            declared.shapes.insert(param.name.clone(), shape);
+            declared.params.push(param);
+        }
+        Ok(declared)
+    }
+
+    fn add(&mut self, text: &Text<'_>, raw: &raw::Param, placement: &[Param]) -> Result<(), DefinitionError> {
+        let at_name = |fault| text.wrong(raw.name.span(), fault);
+        let name = raw.name.get_ref();
+        for each in std::iter::once(name).chain(&raw.aliases) {
+            let known = |param: &Param| param.name == *each || param.aliases.contains(each);
+            let taken = if !is_name(each) {
+                Some(
+                    Fault::new(format!("`{each}` is not a name"))
+                        .with("lower-case letters, digits and `-` are allowed"),
+                )
+            } else if RESERVED.contains(&each.as_str()) {
+                Some(Fault::new(format!("`{each}` has another meaning in plans")).with("choose another name"))
+            } else if placement.iter().any(known) {
+                Some(Fault::new(format!("every test has a parameter `{each}` already")).with("choose another name"))
+            } else if Builtin::of(each).is_some() {
+                Some(Fault::new(format!("`{{{each}}}` has another meaning in commands")).with("choose another name"))
+            } else {
+                self.params.iter().any(known).then(|| Fault::new(format!("`{each}` means two things")))
+            };
+            if let Some(fault) = taken {
+                return Err(at_name(fault));
+            }
+        }
+        if raw.help.get_ref().trim().is_empty() {
+            return Err(text.wrong(raw.help.span(), Fault::new(format!("`{name}` has no help"))));
+        }
+        let kind = kind(text, raw)?;
+        let default = match &raw.default {
+            None => None,
+            Some(default) => Some(kind.normalise(default.get_ref()).map_err(|bad| {
+                let fault = Fault::new(format!("`{name}` cannot have this default: {bad}"));
+                text.wrong(default.span(), fault)
+            })?),
+        };
+        match (&default, &raw.resolved) {
+            (None, None) => {
+                let fault = Fault::new(format!("`{name}` has no value where none is given"));
+                return Err(at_name(fault.with("add `default`, or `resolved` if the machine decides")));
+            }
+            (Some(_), Some(resolved)) => {
+                let fault = Fault::new(format!("`{name}` has a default already")).with("remove one of the two");
+                return Err(text.wrong(resolved.span(), fault));
+            }
+            _ => {}
+        }
+        let resolved = raw.resolved.as_ref().map(|resolved| self.decided(text, raw, &kind, resolved)).transpose()?;
+        self.shapes.insert(name.clone(), shape(text, raw, &kind)?);
+        self.params.push(Param {
+            name: name.clone(),
+            aliases: raw.aliases.clone(),
+            help: raw.help.get_ref().trim().to_owned(),
+            kind,
+            default,
+            resolved,
+            axis: raw.axis,
+        });
+        Ok(())
+    }
+
+    /// Notes that the machine decides a parameter, and says how.
+    fn decided(
+        &mut self,
+        text: &Text<'_>,
+        raw: &raw::Param,
+        kind: &ParamKind,
+        resolved: &Spanned<Machine>,
+    ) -> Result<String, DefinitionError> {
+        let what = *resolved.get_ref();
+        let is_size = matches!(what, Machine::Memory | Machine::MemoryAvailable | Machine::LastLevelCache);
+        let fits = if is_size { matches!(kind, ParamKind::Bytes) } else { matches!(kind, ParamKind::Integer { .. }) };
+        if !fits {
+            let expected = if is_size { "bytes" } else { "integer" };
+            let fault = Fault::new(format!("`{}` cannot be decided by that", raw.name.get_ref()));
+            return Err(text.wrong(resolved.span(), fault.with(format!("its kind must be `{expected}`"))));
+        }
+        let times = raw.times.as_ref().map_or(1.0, |times| *times.get_ref());
+        if !(times.is_finite() && times > 0.0) {
+            let at = raw.times.as_ref().map_or(resolved.span(), Spanned::span);
+            return Err(text.wrong(at, Fault::new(format!("{times} is not a positive factor"))));
+        }
+        self.machine.push(FromMachine { name: raw.name.get_ref().clone(), kind: kind.clone(), what, times });
+        let words = match what {
+            Machine::Cpus => "the CPUs it may use",
+            Machine::Cores => "the cores it may use",
+            Machine::OneAndCores => "one, and the cores it may use",
+            Machine::Memory => "the worker's memory",
+            Machine::MemoryAvailable => "the worker's available memory",
+            Machine::LastLevelCache => "the worker's last-level cache",
+        };
+        Ok(if times == 1.0 { words.to_owned() } else { format!("{times} × {words}") })
+    }
+}
+
+impl FromMachine {
+    /// The parameter and its values on this machine.
+    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<Value>) {
+        let (cpus, cores) = counts(given, facts);
+        let numbers = match self.what {
+            Machine::Cpus => vec![cpus],
+            Machine::Cores => vec![cores],
+            Machine::OneAndCores if cores == 1 => vec![1],
+            Machine::OneAndCores => vec![1, cores],
+            Machine::Memory => vec![facts.memory.0],
+            Machine::MemoryAvailable => vec![facts.memory_available.0],
+            Machine::LastLevelCache => vec![facts.last_level_cache().0],
+        };
+        let value = |number: u64| {
+            let scaled = (number as f64 * self.times).floor().max(1.0) as i64;
+            self.kind.normalise(&Value::Integer(scaled)).unwrap_or(Value::Integer(scaled))
+        };
+        let mut values: Vec<Value> = numbers.into_iter().map(value).collect();
+        values.dedup();
+        (self.name.clone(), values)
+    }
+}
+
+/// How many CPUs measured processes may use, and of how many cores they are.
+pub(super) fn counts(given: &Params, facts: &Facts) -> (u64, u64) {
+    let only: Option<Vec<u32>> = match given.get("cpus") {
+        Some(Value::List(cpus)) if !cpus.is_empty() => {
+            Some(cpus.iter().filter_map(|cpu| cpu.to_string().parse().ok()).collect())
+        }
+        _ => None,
+    };
+    let allowed = facts.cpus.iter().filter(|cpu| only.as_ref().is_none_or(|only| only.contains(&cpu.id)));
+    let mut cores: Vec<(u32, u32)> = allowed.map(|cpu| (cpu.package, cpu.core)).collect();
+    let cpus = cores.len().max(1) as u64;
+    cores.sort_unstable();
+    cores.dedup();
+    (cpus, cores.len().max(1) as u64)
+}
+
+/// Parameters at their defaults, as far as those are known without a machine.
+pub(super) fn defaults(declaration: &Declaration) -> Params {
+    declaration.params.iter().filter_map(|param| Some((param.name.clone(), param.default.clone()?))).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fine)
+}
+
+fn kind(text: &Text<'_>, raw: &raw::Param) -> Result<ParamKind, DefinitionError> {
+    let wrong = |fault| Err(text.wrong(raw.kind.span(), fault));
+    let name = raw.name.get_ref();
+    let kind = *raw.kind.get_ref();
+    let element = raw.of.as_ref().map(|of| *of.get_ref());
+    let inner = if kind == Kind::List { element.unwrap_or(Kind::Text) } else { kind };
+    if kind != Kind::List && element.is_some() {
+        return wrong(Fault::new(format!("`{name}` is no list, and `of` is for lists")));
+    }
+    if (inner == Kind::Choice) == raw.choices.is_empty() {
+        return wrong(Fault::new(format!("`{name}` is a choice and has no `choices`, or has them and is none")));
+    }
+    let is_number = matches!(inner, Kind::Integer | Kind::Number);
+    if !is_number && (raw.min.is_some() || raw.max.is_some()) {
+        return wrong(Fault::new(format!("`{name}` is no number, and `min` and `max` are for numbers")));
+    }
+    let whole = |bound: Option<f64>| bound.map(|bound| bound as i64);
+    let inner = match inner {
+        Kind::Bool => ParamKind::Bool,
+        Kind::Integer => ParamKind::Integer { min: whole(raw.min), max: whole(raw.max) },
+        Kind::Number => ParamKind::Number { min: raw.min, max: raw.max },
+        Kind::Bytes => ParamKind::Bytes,
+        Kind::Duration => ParamKind::Duration,
+        Kind::Choice => ParamKind::Choice { values: raw.choices.clone() },
+        Kind::Text => ParamKind::Text,
+        Kind::Words if kind == Kind::Words => ParamKind::Text,
+        Kind::Words | Kind::List => return wrong(Fault::new(format!("`{name}` cannot be a list of that"))),
+    };
+    Ok(if kind == Kind::List { ParamKind::List { of: Box::new(inner) } } else { inner })
+}
+
+fn shape(text: &Text<'_>, raw: &raw::Param, kind: &ParamKind) -> Result<Shape, DefinitionError> {
+    let plain = match (raw.kind.get_ref(), kind) {
+        (Kind::Words, _) => Shape::Words,
+        (_, ParamKind::List { .. }) => Shape::List,
+        (_, kind) => Shape::One(kind.clone()),
+    };
+    let Some(arguments) = &raw.arguments else { return Ok(plain) };
+    let wrong = |fault| Err(text.wrong(arguments.span(), fault));
+    let values: Vec<&str> = match kind {
+        ParamKind::Bool => vec!["true", "false"],
+        ParamKind::Choice { values } => values.iter().map(String::as_str).collect(),
+        _ => return wrong(Fault::new("only a bool or a choice can have `arguments`")),
+    };
+    let table = arguments.get_ref();
+    if let Some(unknown) = table.keys().find(|value| !values.contains(&value.as_str())) {
+        let what = format!("`{}` has no value `{unknown}`", raw.name.get_ref());
+        return wrong(Fault::unknown(what, unknown, values));
+    }
+    if let Some(missing) = values.iter().find(|value| !table.contains_key(**value)) {
+        return wrong(
+            Fault::new(format!("the arguments for `{missing}` are missing")).with("an empty list means none"),
+        );
+    }
+    Ok(Shape::Table(table.iter().map(|(value, words)| (value.clone(), words.0.clone())).collect()))
+}

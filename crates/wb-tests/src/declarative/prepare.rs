@@ -1,0 +1,125 @@
+//! What a definition makes ready for its samples, and takes down after them.
+
+use std::collections::BTreeMap;
+
+use wb_agent::{Command, Process};
+use wb_model::{Params, Sha256, Value};
+
+use super::definition::{Content, Definition, File, Ready, Service};
+use super::params::counts;
+use super::port;
+use super::raw::Folder;
+use super::template::{Argv, Bindings, Builtin};
+use crate::attempt::lost;
+use crate::{Failure, Site};
+
+/// What was made ready.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// What placeholders stand for that a sample does not decide.
+    pub(super) builtins: BTreeMap<Builtin, Value>,
+    /// The hashes of the programs that were built.
+    pub(super) built: BTreeMap<String, String>,
+    /// The servers that run.
+    pub(super) services: Vec<Process>,
+}
+
+impl Definition {
+    /// Writes the files, builds, sets up and starts the servers.
+    pub(super) async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
+        let builtins = self.builtins(params, site).await?;
+        let bindings = Bindings { params, builtins };
+        let folder = site.group.folder();
+        for file in self.files.iter().filter(|file| file.folder == Folder::Scratch) {
+            file.put(site, folder, &bindings).await?;
+        }
+        for command in self.build.iter().chain(&self.setup) {
+            succeed(site, command, &bindings).await?;
+        }
+        let mut built = BTreeMap::new();
+        for program in &self.programs {
+            let bytes = site.get(&site.path(program)).await?;
+            built.insert(program.clone(), Sha256::of(&bytes).to_string());
+        }
+        let mut services = Vec::new();
+        for service in &self.services {
+            services.push(service.start(site, &bindings).await?);
+        }
+        Ok(Prepared { builtins: bindings.builtins, built, services })
+    }
+
+    /// Stops the servers that know how to be stopped, and cleans up; whatever still runs ends with the site.
+    pub(super) async fn clean_up(&self, params: &Params, prepared: Prepared, site: &Site) -> Result<(), Failure> {
+        let bindings = Bindings { params, builtins: prepared.builtins };
+        let stops = self.services.iter().filter_map(|service| service.stop.as_ref());
+        for command in stops.chain(&self.cleanup) {
+            succeed(site, command, &bindings).await?;
+        }
+        Ok(())
+    }
+
+    async fn builtins(&self, params: &Params, site: &Site) -> Result<BTreeMap<Builtin, Value>, Failure> {
+        let (cpus, cores) = counts(params, &site.facts);
+        let mut builtins = BTreeMap::from([
+            (Builtin::Scratch, Value::Text(site.group.folder().to_owned())),
+            (Builtin::CpuCount, Value::Integer(cpus as i64)),
+            (Builtin::CoreCount, Value::Integer(cores as i64)),
+        ]);
+        if let Some(folder) = &self.folder {
+            builtins.insert(Builtin::Here, Value::Text(folder.clone()));
+        }
+        if self.needs_port {
+            builtins.insert(Builtin::Port, Value::Integer(port::free(site).await?.into()));
+        }
+        Ok(builtins)
+    }
+}
+
+impl File {
+    /// Writes it into a folder of the worker. It may be run, so that a script can be a file.
+    pub(super) async fn put(&self, site: &Site, folder: &str, bindings: &Bindings<'_>) -> Result<(), Failure> {
+        let path = format!("{folder}/{}", self.name);
+        let bytes = match &self.content {
+            Content::Bytes(bytes) => bytes.clone(),
+            Content::Template(template) => template.text(bindings).map_err(Failure::refused)?.into_bytes(),
+        };
+        site.worker().put(&path, &bytes, 0o700).await.map_err(lost)
+    }
+}
+
+impl Service {
+    async fn start(&self, site: &Site, bindings: &Bindings<'_>) -> Result<Process, Failure> {
+        let argv = self.command.fill(bindings).map_err(Failure::refused)?;
+        let name = argv.first().cloned().unwrap_or_default();
+        let process = site.start(site.command(argv)).await?;
+        match &self.ready {
+            Ready::Line(stream, pattern) => {
+                let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));
+                let line = site.until_cancelled(line).await?.map_err(lost)?;
+                line.ok_or_else(|| {
+                    Failure::crashed(format!(
+                        "{name} ended, or was not ready after {}: no line `{pattern}`",
+                        self.limit
+                    ))
+                })?;
+            }
+            Ready::Port(port) => {
+                let port = port.text(bindings).map_err(Failure::refused)?;
+                let number =
+                    port.parse().map_err(|_| Failure::refused(format!("`{port}` is not the number of a port")))?;
+                port::listens(site, &name, number, self.limit).await?;
+            }
+            Ready::Command(command) => {
+                let argv = command.fill(bindings).map_err(Failure::refused)?;
+                let succeeds = || async { site.succeed(Command::new(argv.clone())).await.ok().map(drop) };
+                site.wait_until(&name, self.limit, succeeds).await?;
+            }
+        }
+        Ok(process)
+    }
+}
+
+async fn succeed(site: &Site, command: &Argv, bindings: &Bindings<'_>) -> Result<(), Failure> {
+    let argv = command.fill(bindings).map_err(Failure::refused)?;
+    site.succeed(Command::new(argv)).await.map(drop)
+}

@@ -1,0 +1,295 @@
+//! A definition as it stands in its file. What each field means to a reader is told in docs/tests.md.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize as Derive, Serialize};
+use toml::Spanned;
+use wb_model::{Aggregate, Class, Direction, Gate, Nanos, Scope, Value};
+
+use super::template;
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Definition {
+    pub(super) name: Spanned<String>,
+    pub(super) summary: Spanned<String>,
+    pub(super) version: Spanned<u32>,
+    pub(super) scope: Option<Scope>,
+    pub(super) estimate: Option<Nanos>,
+    #[serde(default)]
+    pub(super) param: Vec<Spanned<Param>>,
+    #[serde(default)]
+    pub(super) requires: Vec<Requires>,
+    #[serde(default)]
+    pub(super) file: Vec<Spanned<File>>,
+    pub(super) build: Option<Build>,
+    #[serde(default)]
+    pub(super) setup: Vec<Spanned<Words>>,
+    #[serde(default)]
+    pub(super) service: Vec<Spanned<Service>>,
+    pub(super) command: Option<Spanned<Words>>,
+    pub(super) runner: Option<Spanned<Words>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    pub(super) work: Work,
+    #[serde(default)]
+    pub(super) metric: Vec<Spanned<Metric>>,
+    #[serde(default)]
+    pub(super) check: Vec<Spanned<Check>>,
+    #[serde(default)]
+    pub(super) cleanup: Vec<Spanned<Words>>,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Param {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) aliases: Vec<String>,
+    pub(super) help: Spanned<String>,
+    pub(super) kind: Spanned<Kind>,
+    pub(super) of: Option<Spanned<Kind>>,
+    #[serde(default)]
+    pub(super) choices: Vec<String>,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+    pub(super) default: Option<Spanned<Value>>,
+    pub(super) resolved: Option<Spanned<Machine>>,
+    pub(super) times: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(super) axis: bool,
+    pub(super) arguments: Option<Spanned<BTreeMap<String, Words>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Bool,
+    Integer,
+    Number,
+    Bytes,
+    Duration,
+    Choice,
+    Text,
+    Words,
+    List,
+}
+
+/// What of a machine decides a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Machine {
+    Cpus,
+    Cores,
+    OneAndCores,
+    Memory,
+    MemoryAvailable,
+    LastLevelCache,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Requires {
+    pub(super) program: Spanned<String>,
+    pub(super) package: Spanned<String>,
+    #[serde(default)]
+    pub(super) version: Vec<String>,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct File {
+    pub(super) name: Spanned<String>,
+    pub(super) text: Option<Spanned<String>>,
+    pub(super) path: Option<Spanned<String>>,
+    #[serde(default, rename = "in")]
+    pub(super) folder: Folder,
+    #[serde(default)]
+    pub(super) template: bool,
+}
+
+/// Which private folder a file is put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Folder {
+    #[default]
+    Scratch,
+    Sample,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Build {
+    pub(super) commands: Vec<Spanned<Words>>,
+    pub(super) programs: Vec<Spanned<String>>,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Service {
+    pub(super) command: Spanned<Words>,
+    pub(super) ready: Spanned<Ready>,
+    #[serde(default = "half_a_minute")]
+    pub(super) limit: Nanos,
+    pub(super) stop: Option<Spanned<Words>>,
+}
+
+fn half_a_minute() -> Nanos {
+    Nanos(30_000_000_000)
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Ready {
+    pub(super) line: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) stream: Stream,
+    pub(super) port: Option<Spanned<String>>,
+    pub(super) command: Option<Spanned<Words>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stream {
+    #[default]
+    Stdout,
+    Stderr,
+}
+
+#[derive(Debug, Clone, Copy, Derive)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct Work {
+    pub(super) start: u64,
+    pub(super) most: u64,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { start: 1, most: 1_000_000_000_000 }
+    }
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Metric {
+    pub(super) name: Spanned<String>,
+    pub(super) class: Class,
+    #[serde(default)]
+    pub(super) unit: String,
+    pub(super) direction: Option<Direction>,
+    pub(super) over_workers: Option<Aggregate>,
+    #[serde(default)]
+    pub(super) primary: bool,
+    #[serde(default)]
+    pub(super) optional: bool,
+    pub(super) from: Option<Spanned<From>>,
+    pub(super) file: Option<Spanned<String>>,
+    pub(super) regex: Option<Spanned<String>>,
+    pub(super) json: Option<Spanned<String>>,
+    pub(super) several: Option<Spanned<Several>>,
+    pub(super) scale: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(super) units: BTreeMap<String, f64>,
+}
+
+/// What a figure is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum From {
+    Stdout,
+    Stderr,
+    Elapsed,
+    Rate,
+    CpuTime,
+    MaxRss,
+}
+
+/// Which of several matches is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Several {
+    /// There must be one only.
+    #[default]
+    Refused,
+    First,
+    Last,
+    Sum,
+    Mean,
+    Min,
+    Max,
+}
+
+#[derive(Debug, Derive)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Check {
+    pub(super) says: Spanned<String>,
+    pub(super) gate: Option<Gate>,
+    pub(super) from: Option<Spanned<From>>,
+    pub(super) file: Option<Spanned<String>>,
+    pub(super) must: Option<Spanned<String>>,
+    pub(super) must_not: Option<Spanned<String>>,
+    pub(super) metric: Option<Spanned<String>>,
+    pub(super) per: Option<Spanned<String>>,
+    pub(super) min: Option<Spanned<Bound>>,
+    pub(super) max: Option<Spanned<Bound>>,
+    pub(super) equals: Option<Spanned<Bound>>,
+}
+
+/// A command: a list of arguments, or a line that is split into them.
+#[derive(Debug, Clone)]
+pub(super) struct Words(pub(super) Vec<String>);
+
+/// A number, or a text with placeholders that becomes one.
+#[derive(Debug, Clone)]
+pub(super) enum Bound {
+    Number(f64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Words;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a command: a list of arguments, or one line")
+            }
+            fn visit_str<E: de::Error>(self, line: &str) -> Result<Words, E> {
+                template::words(line).map(Words).map_err(E::custom)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+                let mut words = Vec::new();
+                while let Some(word) = list.next_element()? {
+                    words.push(word);
+                }
+                Ok(Words(words))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Bound;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a text with a placeholder")
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Bound, E> {
+                Ok(Bound::Number(number as f64))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Bound, E> {
+                Ok(Bound::Number(number))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Bound, E> {
+                Ok(Bound::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}

@@ -1,0 +1,190 @@
+//! One sample of a definition: its work is found, a probe does a part of it, the measured command all of it.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use wb_agent::{Command, Scratch, Stream};
+use wb_model::{Params, Value};
+
+use super::definition::{Calibration, Definition, Measured};
+use super::left::{CIRCUMSTANCES, Circumstances, Effort, PROBE, RUN};
+use super::prepare::Prepared;
+use super::raw::{Folder, Work};
+use super::template::{Argv, Bindings, Builtin};
+use crate::attempt::lost;
+use crate::{Attempt, Failure, external};
+
+/// A probe does this part of the work.
+pub(super) const PROBE_PART: u64 = 16;
+/// The work grows at most by this factor from one try to the next.
+const GROWTH: f64 = 10.0;
+/// How much longer than asked calibrated work takes, so that noise does not make it shorter.
+const MARGIN: f64 = 1.1;
+/// Twice the work has to take at least so much longer.
+const LONGER: f64 = 1.1;
+/// What is kept of what a server wrote, in bytes.
+const SERVER_OUTPUT: usize = 64 << 10;
+
+impl Definition {
+    /// Takes a sample.
+    pub(super) async fn sample(
+        &self,
+        params: &Params,
+        prepared: &mut Prepared,
+        attempt: &mut Attempt,
+    ) -> Result<(), Failure> {
+        let bindings = Bindings { params, builtins: prepared.builtins.clone() };
+        let effort = match &self.measured {
+            Measured::Runner(argv) => self.run_runner(argv, params, &bindings, attempt).await,
+            Measured::Command(argv) => self.measure(argv, &bindings, attempt).await,
+        };
+        for (at, service) in prepared.services.iter().enumerate() {
+            for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
+                let wrote = service.so_far(stream).await.map_err(lost)?;
+                if !wrote.is_empty() {
+                    let end = wrote.len().saturating_sub(SERVER_OUTPUT);
+                    attempt.keep(&format!("service-{at}.{name}"), &wrote[end..]);
+                }
+            }
+        }
+        let circumstances =
+            Circumstances { definition: self.digest.to_string(), effort: effort?, built: prepared.built.clone() };
+        let json = serde_json::to_vec_pretty(&circumstances).map_err(|error| Failure::refused(error.to_string()))?;
+        attempt.keep(CIRCUMSTANCES, json);
+        Ok(())
+    }
+
+    async fn measure(&self, argv: &Argv, bindings: &Bindings<'_>, attempt: &mut Attempt) -> Result<Effort, Failure> {
+        let seconds = attempt.min_time;
+        match self.calibration {
+            Calibration::Fixed => {
+                self.run(RUN, argv, bindings, attempt).await?;
+                Ok(Effort::Fixed)
+            }
+            Calibration::Time => {
+                let bindings = bindings.clone().with(Builtin::Seconds, Value::Text(seconds.to_string()));
+                self.run(RUN, argv, &bindings, attempt).await?;
+                Ok(Effort::Time { seconds: seconds.seconds() })
+            }
+            Calibration::Work(limits) => {
+                let work = match attempt.work {
+                    Some(work) => work,
+                    None => self.calibrate(argv, bindings, limits, attempt).await?,
+                };
+                let probe = (work > 1).then(|| work.div_ceil(PROBE_PART));
+                if let Some(probe) = probe {
+                    self.run(PROBE, argv, &with_work(bindings, probe), attempt).await?;
+                }
+                self.run(RUN, argv, &with_work(bindings, work), attempt).await?;
+                attempt.worked(work);
+                Ok(Effort::Work { work, probe })
+            }
+        }
+    }
+
+    /// Finds how much work takes at least as long as asked.
+    async fn calibrate(
+        &self,
+        argv: &Argv,
+        bindings: &Bindings<'_>,
+        limits: Work,
+        attempt: &mut Attempt,
+    ) -> Result<u64, Failure> {
+        let wanted = attempt.min_time.seconds().max(1e-3);
+        let (mut work, mut number) = (limits.start, 1);
+        loop {
+            let took = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
+            let enough = (work as f64 * wanted * MARGIN / took).ceil() as u64;
+            if took >= wanted && number == 1 {
+                // Nothing is known yet of whether the time follows the work.
+                let double = work.saturating_mul(2);
+                let twice = self.run("calibration-2", argv, &with_work(bindings, double), attempt).await?;
+                if twice < took * LONGER {
+                    return Err(Failure::refused(format!(
+                        "its time does not follow its work: {work} took {took:.3} s and {double} took {twice:.3} s"
+                    )));
+                }
+            }
+            if took >= wanted {
+                return Ok(enough.clamp(1, work));
+            }
+            if work >= limits.most {
+                return Err(Failure::refused(format!(
+                    "its time does not follow its work: {work}, the most that is tried, took {took:.3} s"
+                )));
+            }
+            let grown = work as f64 * (wanted * MARGIN / took.max(1e-6)).clamp(2.0, GROWTH);
+            work = (grown.ceil() as u64).min(limits.most);
+            number += 1;
+        }
+    }
+
+    /// Runs the measured command in a fresh folder; how long it took, in seconds.
+    async fn run(
+        &self,
+        name: &str,
+        argv: &Argv,
+        bindings: &Bindings<'_>,
+        attempt: &mut Attempt,
+    ) -> Result<f64, Failure> {
+        let (scratch, bindings) = self.sample_folder(attempt, bindings).await?;
+        let command = self.command(argv, attempt, &bindings, scratch.path())?;
+        let start = Instant::now();
+        attempt.run(name, command).await?;
+        let took = start.elapsed().as_secs_f64();
+        let kept = if name == RUN { self.kept() } else { BTreeSet::new() };
+        for file in kept {
+            let bytes = attempt.site.get(&scratch.join(&file)).await?;
+            attempt.keep(&format!("files/{file}"), bytes);
+        }
+        scratch.close().await.map_err(lost)?;
+        Ok(took)
+    }
+
+    async fn run_runner(
+        &self,
+        argv: &Argv,
+        params: &Params,
+        bindings: &Bindings<'_>,
+        attempt: &mut Attempt,
+    ) -> Result<Effort, Failure> {
+        let (scratch, bindings) = self.sample_folder(attempt, bindings).await?;
+        let command = self.command(argv, attempt, &bindings, scratch.path())?;
+        external::sample(params, command, scratch.path(), attempt).await?;
+        scratch.close().await.map_err(lost)?;
+        Ok(Effort::Runner)
+    }
+
+    /// A private folder with the files of a sample in it. It is gone when its handle is.
+    async fn sample_folder<'a>(
+        &self,
+        attempt: &Attempt,
+        bindings: &Bindings<'a>,
+    ) -> Result<(Scratch, Bindings<'a>), Failure> {
+        let scratch = attempt.site.worker().scratch(None).await.map_err(lost)?;
+        let bindings = bindings.clone().with(Builtin::Sample, Value::Text(scratch.path().to_owned()));
+        for file in self.files.iter().filter(|file| file.folder == Folder::Sample) {
+            file.put(&attempt.site, scratch.path(), &bindings).await?;
+        }
+        Ok((scratch, bindings))
+    }
+
+    fn command(
+        &self,
+        argv: &Argv,
+        attempt: &Attempt,
+        bindings: &Bindings<'_>,
+        folder: &str,
+    ) -> Result<Command, Failure> {
+        let argv = argv.fill(bindings).map_err(Failure::refused)?;
+        let mut command = attempt.site.command(argv).cwd(folder);
+        for (name, value) in &self.env {
+            command = command.env(name, value.text(bindings).map_err(Failure::refused)?);
+        }
+        Ok(command)
+    }
+}
+
+fn with_work<'a>(bindings: &Bindings<'a>, work: u64) -> Bindings<'a> {
+    bindings.clone().with(Builtin::Work, Value::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,57 @@
+//! The definitions that come with the program, in the project's folder `tests.d`.
+
+use super::Declarative;
+
+macro_rules! definitions {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../tests.d/", $name)))),*]
+    };
+}
+
+/// Name and text of every definition that comes with the program.
+const DEFINITIONS: [(&str, &str); 9] = definitions![
+    "7z.toml",
+    "compile-c.toml",
+    "hpcc.toml",
+    "iperf3.toml",
+    "openssl-speed.toml",
+    "sockperf.toml",
+    "stress-ng.toml",
+    "sysbench-cpu.toml",
+    "sysbench-memory.toml",
+];
+
+/// The tests that these define.
+pub fn shipped() -> impl Iterator<Item = Declarative> {
+    DEFINITIONS.into_iter().map(|(name, text)| {
+        // A test below reads them all.
+        Declarative::parse(name, text, None).unwrap_or_else(|error| unreachable!("{error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Test;
+
+    #[test]
+    fn every_shipped_definition_can_be_read_and_is_named_as_its_file() {
+        for (file, text) in DEFINITIONS {
+            let test = Declarative::parse(file, text, None).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(format!("{}.toml", test.declaration().name), file);
+            assert!(!test.declaration().requires.is_empty(), "{file}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_shipped() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests.d");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(".toml"))
+            .collect();
+        files.sort();
+        assert_eq!(files, DEFINITIONS.map(|(name, _)| name));
+    }
+}

@@ -1,0 +1,153 @@
+//! What the integration tests share: a cell of a test on a worker of this machine, sampled for real and studied from
+//! what the samples leave.
+
+#![allow(dead_code, reason = "not every test file uses all of it")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use wb_agent::Worker;
+use wb_model::{Facts, Nanos, Params, Purpose, Validity, Value};
+use wb_tests::attempt::lost;
+use wb_tests::test::placement_of;
+use wb_tests::{Artefacts, Attempt, Failure, Measured, Registry, Site, Test, evaluate};
+
+/// How long the measured part of a sample takes at least.
+const MIN_TIME: Nanos = Nanos(100_000_000);
+/// What may be done takes no longer than this, on a machine that is busy with other things.
+const LIMIT: Nanos = Nanos(300_000_000_000);
+
+/// One cell: a test with its effective parameters.
+pub(crate) struct Cell {
+    test: Arc<dyn Test>,
+    params: Params,
+    worker: Worker,
+    facts: Arc<Facts>,
+}
+
+/// A sample that was taken and studied.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) measured: Measured,
+    pub(crate) work: Option<u64>,
+    /// What was noticed while it was taken and while it was studied.
+    pub(crate) findings: Vec<String>,
+    folder: TempDir,
+}
+
+/// Whether a program is there; says loudly where it is not.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !found {
+        eprintln!("SKIPPED: there is no program `{program}` here");
+    }
+    found
+}
+
+pub(crate) fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+/// Does something with a cell of a test of the registry.
+pub(crate) fn with_cell(test: &str, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+    let registry = Registry::built_in();
+    with_cell_of(registry.test(test).unwrap().clone(), given, something);
+}
+
+/// Does something with a cell of a test.
+pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], something: impl AsyncFnOnce(Cell)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
+        let facts = Arc::new(worker.facts().await.unwrap());
+        let mut cell = Cell { test, params: Params::new(), worker: worker.clone(), facts };
+        for param in cell.test.declaration().params {
+            cell.params.extend(param.default.map(|default| (param.name, default)));
+        }
+        for (name, value) in given {
+            cell.set(name, value.clone());
+        }
+        let resolved = cell.test.resolve(&cell.params, &cell.facts);
+        for (name, values) in resolved {
+            if !given.iter().any(|(given, _)| *given == name) {
+                cell.params.extend(values.into_iter().next().map(|value| (name, value)));
+            }
+        }
+        something(cell).await;
+        worker.close().await.unwrap();
+    });
+}
+
+impl Cell {
+    /// Sets a parameter, in canonical form as a plan would.
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        let declaration = self.test.declaration();
+        let param = declaration.param(name).unwrap_or_else(|| panic!("there is no parameter {name}"));
+        self.params.insert(param.name.clone(), param.kind.normalise(&value).unwrap());
+    }
+
+    pub(crate) fn why_unsupported(&self) -> Option<String> {
+        self.test.unsupported(&self.params, &self.facts)
+    }
+
+    /// Takes the first sample, which finds out how much work there is to do.
+    pub(crate) async fn sample(&self) -> Result<Sample, Failure> {
+        self.sample_of(None).await
+    }
+
+    /// Takes a sample of so much work.
+    pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
+        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, MIN_TIME, work);
+        let mut prepared = self.test.prepare(&self.params, &attempt.site).await?;
+        let sampled = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
+        let cleaned = self.test.cleanup(&self.params, prepared, &attempt.site).await;
+        let (site, record) = attempt.into_parts();
+        site.group.teardown().await.map_err(lost)?;
+        sampled?;
+        cleaned?;
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in &record.artefacts {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            assert!(!path.exists(), "{name} is kept twice");
+            std::fs::write(path, bytes).unwrap();
+        }
+        let measured = evaluate::evaluate(self.test.as_ref(), &self.params, &Artefacts::new(folder.path()));
+        let findings = record.findings.iter().chain(&measured.findings).cloned().collect();
+        Ok(Sample { measured, work: record.work, findings, folder })
+    }
+
+    async fn site(&self) -> Result<Site, Failure> {
+        let (_, cancel) = tokio::sync::watch::channel(false);
+        Ok(Site {
+            group: self.worker.group().await.map_err(lost)?,
+            facts: self.facts.clone(),
+            placement: placement_of(&self.params).unwrap(),
+            limit: LIMIT,
+            cancel,
+        })
+    }
+}
+
+impl Sample {
+    /// The same, which must count.
+    pub(crate) fn is_valid(&self) -> &Self {
+        assert_eq!(self.measured.validity, Validity::Valid);
+        self
+    }
+
+    /// The value of `CLASS/METRIC`.
+    pub(crate) fn value(&self, metric: &str) -> f64 {
+        *self.measured.values.get(metric).unwrap_or_else(|| panic!("no {metric} in {:?}", self.measured))
+    }
+
+    pub(crate) fn text(&self, artefact: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(artefact)).unwrap_or_else(|e| panic!("{artefact}: {e}"))
+    }
+
+    pub(crate) fn has(&self, artefact: &str) -> bool {
+        self.folder.path().join(artefact).exists()
+    }
+}
