@@ -1,5 +1,7 @@
 //! The same without privileges: no cgroup can be made, and groups are held together by descent.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The worker itself: its files, its end, and what is left when it is killed.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod common;
 
 use std::fs;

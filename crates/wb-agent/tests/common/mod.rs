@@ -1,6 +1,7 @@
 //! What the tests share: a worker with a temporary world, and how to see that nothing is left of it.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
+#![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
