@@ -8,8 +8,11 @@ use crate::Source;
 
 /// What is wrong with a plan, and where.
 #[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct PlanError {
+#[error("{}", .0.message)]
+pub struct PlanError(Box<Mistake>);
+
+#[derive(Debug)]
+struct Mistake {
     message: String,
     place: Option<Place>,
     help: Option<String>,
@@ -30,32 +33,32 @@ impl PlanError {
             span,
             label: label.into(),
         };
-        Self { message: message.into(), place: Some(place), help: None }
+        Self(Box::new(Mistake { message: message.into(), place: Some(place), help: None }))
     }
 
     /// A mistake that has no single place.
     pub fn plain(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, help: None }
+        Self(Box::new(Mistake { message: message.into(), place: None, help: None }))
     }
 
     /// With the way out.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.0.help = Some(help.into());
         self
     }
 }
 
 impl Diagnostic for PlanError {
     fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        self.help.as_ref().map(|help| Box::new(help) as _)
+        self.0.help.as_ref().map(|help| Box::new(help) as _)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.as_ref().map(|place| &place.source as _)
+        self.0.place.as_ref().map(|place| &place.source as _)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_ref()?;
+        let place = self.0.place.as_ref()?;
         let label = Some(place.label.clone()).filter(|label| !label.is_empty());
         let span = LabeledSpan::new(label, place.span.start, place.span.len());
         Some(Box::new(std::iter::once(span)))

@@ -52,6 +52,9 @@ fn with_retakes(rule: Rule, retakes: usize) -> Rule {
     }
 }
 
+/// The interval of a median reaches 95 % from so many samples on.
+const FEWEST_FOR_AN_INTERVAL: usize = 6;
+
 /// The fewest samples that a rule wants.
 pub fn wanted(rule: Rule) -> usize {
     match rule {
@@ -122,7 +125,8 @@ fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgeme
             spread: Spread::HalfWidthPercent(percent) | Spread::StddevPercent(percent),
             ..
         }) => CellOutcome::NotConverged { percent: *percent },
-        _ => CellOutcome::Partial { valid, wanted: wanted.max(valid + 1) },
+        // Too few for any interval, however many were asked for.
+        _ => CellOutcome::Partial { valid, wanted: wanted.max(FEWEST_FOR_AN_INTERVAL) },
     }
 }
 

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 pub enum Error {
     /// A plan that cannot be carried out.
     #[error(transparent)]
-    Plan(#[from] Box<wb_plan::PlanError>),
+    Plan(#[from] wb_plan::PlanError),
     /// A run folder.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
@@ -52,16 +52,10 @@ pub enum Error {
     Kernel(String),
 }
 
-impl From<wb_plan::PlanError> for Error {
-    fn from(error: wb_plan::PlanError) -> Self {
-        Self::Plan(Box::new(error))
-    }
-}
-
 impl Diagnostic for Error {
     fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
         match self {
-            Self::Plan(error) => Diagnostic::help(error.as_ref()),
+            Self::Plan(error) => Diagnostic::help(error),
             Self::Usage { help, .. } | Self::Nothing { help, .. } => Some(Box::new(help)),
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
