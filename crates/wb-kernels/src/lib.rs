@@ -16,6 +16,7 @@ mod isa;
 pub mod linpack;
 pub mod memory;
 mod opaque;
+mod prefetch;
 pub mod ramspeed;
 pub mod team;
 mod work;

@@ -2,8 +2,8 @@
 
 use super::fields::{FIRST, Field, Fields, LINE, Strides};
 use super::grid::Grid;
-use super::lanes::{Lanes, prefetch, scalar::F32x1};
-use crate::Isa;
+use super::lanes::{Lanes, scalar::F32x1};
+use crate::{Isa, prefetch::prefetch};
 use std::ops::Range;
 
 /// Relaxation factor of the benchmark.

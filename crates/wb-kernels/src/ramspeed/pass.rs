@@ -1,8 +1,8 @@
 //! The measured loops of ramspeed: one pass of one operation over a thread's part of the arrays.
 
 use super::words::{Words, scalar::Word};
-use super::{Kind, Mode};
-use crate::Isa;
+use super::{Kind, Mode, run::LINE};
+use crate::{Isa, prefetch::prefetch};
 
 /// A pass: `to`, first operand, second operand, words.
 ///
@@ -133,7 +133,7 @@ unsafe fn whole<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64
     }
 }
 
-/// Words `k..end`, four vectors at a time, then one, then narrower ones.
+/// Words `k..end`: a cache line at a time, then a vector, then narrower ones.
 ///
 /// # Safety
 /// As [`Pass`]; `k` is a multiple of the vector's width.
@@ -142,11 +142,18 @@ unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64,
     let mut k = k;
     // SAFETY: no vector reaches beyond `end`.
     unsafe {
-        while k + 4 * W::N <= end {
-            for vector in 0..4 {
+        while k + LINE <= end {
+            prefetch(a.wrapping_add(k + AHEAD));
+            if O::TWO {
+                prefetch(b.wrapping_add(k + AHEAD));
+            }
+            if !STREAM {
+                prefetch(to.wrapping_add(k + AHEAD));
+            }
+            for vector in 0..LINE / W::N {
                 one::<W, O, STREAM>(to, a, b, k + vector * W::N);
             }
-            k += 4 * W::N;
+            k += LINE;
         }
         while k + W::N <= end {
             one::<W, O, STREAM>(to, a, b, k);
@@ -157,6 +164,10 @@ unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64,
         }
     }
 }
+
+/// Words between what is computed and what is asked for: sixteen lines. Seen to gain a tenth with
+/// non-temporal stores and a fifth with ordinary ones over the CPU's own prefetching.
+const AHEAD: usize = 16 * LINE;
 
 /// # Safety
 /// As [`Pass`], for the vector at word `k`.

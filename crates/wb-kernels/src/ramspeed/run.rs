@@ -170,7 +170,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
 
 const WORD: usize = size_of::<u64>();
 /// Words in a cache line: threads never share one.
-const LINE: usize = 8;
+pub(super) const LINE: usize = 8;
 /// Arrays begin a page plus this many lines apart, so that the line that is stored never has the
 /// page offset of one that is loaded soon after: the CPU would take it for the same.
 const APART: usize = 20 * LINE;

@@ -36,15 +36,3 @@ pub(super) unsafe trait Lanes: Copy {
     unsafe fn add_squares(self, sum: Self::Sum) -> Self::Sum;
     unsafe fn total(sum: Self::Sum) -> f64;
 }
-
-/// Asks for the cache line at an address, which need not be valid.
-#[inline(always)]
-pub(super) fn prefetch(line: *const f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: PREFETCHT0 is part of SSE, hence of every x86-64, and never faults.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
