@@ -21,7 +21,7 @@ pub(super) trait Vector: Copy {
         if Self::FUSED { (-a).mul_add(b, c) } else { c - a * b }
     }
     unsafe fn max_magnitude(self, other: Self) -> Self;
-    /// Brings the cache line of `from` near, to be written soon.
+    /// Brings the cache line of `from` near, wherever it is.
     #[inline(always)]
     unsafe fn prefetch(_from: *const f64) {}
 }
