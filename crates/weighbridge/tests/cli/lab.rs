@@ -6,15 +6,15 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A test's world.
-pub struct Lab {
+pub(crate) struct Lab {
     folder: TempDir,
 }
 
 /// What a command came to.
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// Measures nothing: its figure depends on its parameter alone, so that any two runs of it are equal.
@@ -41,18 +41,18 @@ regex = 'figure: (\S+)'
 "#;
 
 impl Lab {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let lab = Self { folder: tempfile::tempdir().unwrap() };
         lab.define("steady", STEADY);
         lab
     }
 
     /// A path in the lab.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
@@ -60,12 +60,12 @@ impl Lab {
     }
 
     /// Adds a test of the user's.
-    pub fn define(&self, name: &str, toml: &str) {
+    pub(crate) fn define(&self, name: &str, toml: &str) {
         self.write(&format!("config/weighbridge/tests.d/{name}.toml"), toml);
     }
 
     /// The program, in the lab's folder and with the lab's configuration.
-    pub fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));
         command
             .args(line.split_whitespace())
@@ -78,25 +78,25 @@ impl Lab {
     }
 
     /// Runs the program to its end.
-    pub fn weighbridge(&self, line: &str) -> Ran {
+    pub(crate) fn weighbridge(&self, line: &str) -> Ran {
         let Output { status, stdout, stderr } = self.command(line).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
     }
 
     /// Starts the program and lets it go on.
-    pub fn start(&self, line: &str) -> Child {
+    pub(crate) fn start(&self, line: &str) -> Child {
         self.command(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// The journal of a run, a line an event.
-    pub fn journal(&self, run: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn journal(&self, run: &str) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path(run).join("journal.jsonl")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The processes that have something of the lab's folder in their command or environment.
-    pub fn processes(&self) -> Vec<String> {
+    pub(crate) fn processes(&self) -> Vec<String> {
         let marker = self.folder.path().display().to_string();
         let me = std::process::id().to_string();
         let has =
@@ -110,7 +110,7 @@ impl Lab {
     }
 
     /// Waits until none of them is left; those that are after ten seconds.
-    pub fn processes_left(&self) -> Vec<String> {
+    pub(crate) fn processes_left(&self) -> Vec<String> {
         for _ in 0..200 {
             if self.processes().is_empty() {
                 return Vec::new();
@@ -123,11 +123,11 @@ impl Lab {
 
 impl Ran {
     /// The exit status and both streams, for a snapshot.
-    pub fn seen(&self) -> String {
+    pub(crate) fn seen(&self) -> String {
         format!("exit {}\n{}{}", self.code, self.out, self.err)
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.seen()))
     }
 }
