@@ -143,9 +143,9 @@ fn hpcc_input(threads: usize) -> String {
 fn stress_ng(place: &Place, threads: usize) -> Result<(Side, Side), String> {
     tool("stress-ng")?;
     // It gives no figure for less than some seconds.
-    let seconds = format!("{:.0}s", place.seconds.max(6.0));
+    let seconds = format!("{:.0}s", place.seconds.max(8.0));
     let instances = threads.to_string();
-    let command = ["stress-ng", "--stream", &instances, "--stream-l3-size", "160M", "-t", &seconds, "--metrics-brief"];
+    let command = ["stress-ng", "--stream", &instances, "-t", &seconds, "--metrics-brief"];
     let scale = threads as f64 * 1.048_576;
     let peer = Side::new("stress-ng --stream", command.map(str::to_owned).to_vec(), move |out| {
         let figure = |what: &str| {

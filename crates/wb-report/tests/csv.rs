@@ -1,5 +1,7 @@
 //! What other programs read.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 #[allow(dead_code, reason = "only the study is drawn here, not what goes with it")]
 mod specimen;
 

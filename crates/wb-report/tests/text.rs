@@ -1,5 +1,7 @@
 //! What a terminal shows of a study with one of everything.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 #[allow(dead_code, reason = "only the study is drawn here, not what goes with it")]
 mod specimen;
 

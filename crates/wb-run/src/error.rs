@@ -17,7 +17,7 @@ pub enum RunError {
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
     Redefined {
         /// Which.
-        cell: CellId,
+        cell: Box<CellId>,
         /// Its key there.
         before: DefinitionKey,
         /// Each parameter that differs, with both values.
@@ -27,7 +27,7 @@ pub enum RunError {
     #[error("`{cell}` has open values: {open}")]
     Open {
         /// Which.
-        cell: CellId,
+        cell: Box<CellId>,
         /// The parameters.
         open: String,
     },

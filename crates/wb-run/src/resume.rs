@@ -11,7 +11,7 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
     for cell in &plan.cells {
         let Some(key) = &cell.key else {
             let open = cell.open.keys().cloned().collect::<Vec<_>>().join(", ");
-            return Err(RunError::Open { cell: cell.id.clone(), open });
+            return Err(RunError::Open { cell: Box::new(cell.id.clone()), open });
         };
         if let Some(before) = history.other_key(&cell.id, key) {
             let definitions = run.definitions(&cell.id)?;
@@ -20,7 +20,7 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
             if let Some(old) = old.filter(|old| old.version != cell.version) {
                 differences.push(format!("measurement version {} there, {} now", old.version, cell.version));
             }
-            return Err(RunError::Redefined { cell: cell.id.clone(), before: before.clone(), differences });
+            return Err(RunError::Redefined { cell: Box::new(cell.id.clone()), before: before.clone(), differences });
         }
     }
     Ok(())

@@ -140,7 +140,7 @@ fn measuring(
     facts: &Facts,
     history: &History,
 ) -> Result<Measuring, RunError> {
-    let open = |open: &str| RunError::Open { cell: cell.id.clone(), open: open.to_owned() };
+    let open = |open: &str| RunError::Open { cell: Box::new(cell.id.clone()), open: open.to_owned() };
     let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
     let definition = CellDefinition {
         cell: cell.id.clone(),

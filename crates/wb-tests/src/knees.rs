@@ -16,10 +16,15 @@ const STEP: f64 = 0.05;
 /// A fall by less in all is none.
 const FALL: f64 = 0.15;
 
-/// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. Points that are no positive
-/// numbers are left out.
+/// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. A dip that the curve comes
+/// back from is none. Points that are no positive numbers are left out.
 pub fn knees(points: &[(f64, f64)]) -> Vec<Knee> {
-    let points: Vec<(f64, f64)> = points.iter().copied().filter(|(_, y)| y.is_finite() && *y > 0.0).collect();
+    let mut points: Vec<(f64, f64)> = points.iter().copied().filter(|(_, y)| y.is_finite() && *y > 0.0).collect();
+    let mut most = 0.0;
+    for (_, y) in points.iter_mut().rev() {
+        most = y.max(most);
+        *y = most;
+    }
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - STEP);
     let mut found = Vec::new();
     let mut start = 0;
@@ -56,6 +61,11 @@ mod tests {
     fn a_fall_over_several_points_is_one_knee_at_its_middle() {
         assert_eq!(at(&[80.0, 100.0, 99.0, 90.0, 55.0, 41.0, 40.0, 40.0]), [3.0]);
         assert_eq!(at(&[100.0, 100.0, 40.0, 40.0, 39.0, 10.0, 10.0]), [1.0, 4.0]);
+    }
+
+    #[test]
+    fn a_disturbed_point_makes_no_knee() {
+        assert_eq!(at(&[100.0, 30.0, 100.0, 100.0, 40.0, 12.0, 40.0]), [3.0]);
     }
 
     #[test]

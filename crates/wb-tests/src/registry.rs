@@ -8,6 +8,7 @@ use wb_model::{Declaration, Facts, Nanos, Params, Value};
 use wb_plan::Catalogue;
 use wb_stats::Rule;
 
+use crate::Test;
 use crate::declarative::{self, Declarative, DefinitionError};
 use crate::fio::Fio;
 use crate::fio_nbd::FioNbd;
@@ -16,7 +17,6 @@ use crate::linpack::Linpack;
 use crate::ramspeed::Ramspeed;
 use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
-use crate::Test;
 
 /// The tests that can be run, by name.
 #[derive(Clone, Default)]
@@ -123,6 +123,32 @@ mod tests {
                     "{test}: `{}` has neither a default nor a word on how the machine decides",
                     param.name
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_of_the_program_can_be_planned() {
+        let cpu = |id| wb_model::facts::Cpu { id, core: id, package: 0, node: 0 };
+        let memory = wb_model::Bytes(16 << 30);
+        let facts = Facts {
+            cpus: vec![cpu(0), cpu(1)],
+            memory,
+            memory_available: memory,
+            arch: "x86_64".into(),
+            ..Facts::default()
+        };
+        let (registry, profile) = (Registry::built_in(), wb_model::ProfileName::new("Localhost").unwrap());
+        for name in wb_plan::builtin::names() {
+            let plan = wb_plan::builtin::plan(name).unwrap().unwrap();
+            let all = wb_plan::Selection::default();
+            for facts in [Some(&facts), None] {
+                let plan = wb_plan::expand(&plan.requests, &plan.sampling, &registry, facts, &profile, &all).unwrap();
+                let unsupported: Vec<&String> =
+                    plan.cells.iter().filter_map(|cell| cell.unsupported.as_ref()).collect();
+                assert_eq!(unsupported, [""; 0], "{name}");
+                let open = plan.cells.iter().filter(|cell| cell.key.is_none()).count();
+                assert!(facts.is_none() || open == 0, "{name}: {open} cells are open");
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Declarative tests: every shipped one for real, and small ones that do wrong on purpose.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod common;
 
 use std::sync::Arc;
@@ -170,15 +172,15 @@ fn a_program_that_cannot_be_built_fails_with_what_the_compiler_says() {
 
 #[test]
 fn a_sleep_does_not_pass_for_work() {
-    let sleep = small(r#"["sh", "-c", "sleep 0.2; echo value $0 ops", "{work}"]"#, "");
+    let sleep = small(r#"["sh", "-c", "sleep 1.5; echo value $0 ops", "{work}"]"#, "");
     with_cell_of(sleep, &[], async |cell| {
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
-        assert!(reason.starts_with("its time does not follow its work: 1 took 0."), "{reason}");
+        assert!(reason.starts_with("its time does not follow its work: 1 took "), "{reason}");
         // Whoever asks for work that was never calibrated is told by the gate.
         let sample = cell.sample_of(Some(32)).await.unwrap();
         let (gate, figures) = rejected(&sample);
         assert_eq!(gate, Gate::Effort);
-        assert!(figures.starts_with("a work of 32 took 0."), "{figures}");
+        assert!(figures.starts_with("a work of 32 took "), "{figures}");
     });
 }
 

@@ -1,5 +1,7 @@
 //! External runners: the example, and ones that break the protocol.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod common;
 
 use std::path::Path;

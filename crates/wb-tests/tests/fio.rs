@@ -1,8 +1,11 @@
 //! Short samples with the real fio, each studied offline.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod fio_common;
 
 use std::fs;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::Command as Program;
 
 use fio_common::{Taken, has, take};
@@ -167,7 +170,7 @@ fn a_job_file_of_ones_own_is_run() {
     let sha256 = wb_model::Sha256::of(text.as_bytes());
     let script = folder.path().join("before");
     fs::write(&script, "#!/bin/sh\necho before\n").unwrap();
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let params = json!({
         "test-types": "randrw", "job-file": path, "job-file-sha256": sha256.as_str(), "pre-iteration-script": script,
     });
@@ -196,7 +199,7 @@ fn a_block_device_must_be_unused_and_allowed() {
     let taken = sample(allowed(json!({ "test-types": "randwrite" }))).unwrap();
     assert_eq!(taken.measured.validity, Validity::Valid);
     assert!(refusal(allowed(json!({ "file-size": "1g" }))).contains("of 16777216 bytes, and file-size is 1073741824"));
-    let held = fs::OpenOptions::new().write(true).custom(path);
+    let held = opened_exclusively(path);
     assert!(refusal(allowed(json!({}))).contains("cannot be opened for this test alone"));
     drop(held);
     let mount = folder.path().join("mount");
@@ -211,16 +214,10 @@ fn a_block_device_must_be_unused_and_allowed() {
     assert!(refused.contains("in use: loop") && refused.contains("is mounted at"), "{refused}");
 }
 
-trait Exclusive {
-    fn custom(&mut self, path: &str) -> fs::File;
-}
-
-impl Exclusive for fs::OpenOptions {
-    /// Opens a device as whoever uses it does.
-    fn custom(&mut self, path: &str) -> fs::File {
-        const O_EXCL: i32 = 0o200;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(self, O_EXCL).open(path).unwrap()
-    }
+/// Opens a device as whoever uses it does.
+fn opened_exclusively(path: &str) -> fs::File {
+    const O_EXCL: i32 = 0o200;
+    fs::OpenOptions::new().write(true).custom_flags(O_EXCL).open(path).unwrap()
 }
 
 /// A loop device on a file of 16 MiB, for as long as this lives.

@@ -1,5 +1,7 @@
 //! A short sample with the real fio and qemu-nbd.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod fio_common;
 
 use fio_common::{has, take};

@@ -15,29 +15,29 @@ use wb_plan::Order;
 #[command(
     after_help = "exit status: 0 fine, 1 error, 3 something could not be measured as asked, 4 nothing to do, 130 interrupted"
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
     /// How to talk
     #[command(flatten)]
-    pub console: ConsoleFlags,
+    pub(crate) console: ConsoleFlags,
 }
 
 /// How to talk
 #[derive(Debug, Args)]
-pub struct ConsoleFlags {
+pub(crate) struct ConsoleFlags {
     /// Colour the output; NO_COLOR in the environment means never
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    pub color: Colour,
+    pub(crate) color: Colour,
     /// Tell no progress, only results and errors
     #[arg(long, short, global = true)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// When to colour
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
+pub(crate) enum Colour {
     /// On a terminal
     Auto,
     /// Always
@@ -48,7 +48,7 @@ pub enum Colour {
 
 /// What to do
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Measure: run tests or a plan, and record everything in a folder
     Run(Box<RunArgs>),
     /// Show what a run would do: every cell, its key, open values, what is left out, blocks, time
@@ -96,7 +96,7 @@ pub enum Command {
 
 /// A kernel of the program's own
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kernel {
+pub(crate) enum Kernel {
     /// Jacobi iterations of a 19-point stencil
     Himeno,
     /// Passes over arrays
@@ -109,211 +109,211 @@ pub enum Kernel {
 
 /// Which cells are meant
 #[derive(Debug, Args)]
-pub struct What {
+pub(crate) struct What {
     /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
     ///
     /// A list makes one cell per value. Text with `,` `:` or `]` goes in double quotes inside the argument:
     /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
     /// brackets or quotes for your shell.
     #[arg(value_name = "TEST", required_unless_present = "plan")]
-    pub tests: Vec<String>,
+    pub(crate) tests: Vec<String>,
     /// A plan: a TOML file, or the name of one that comes with the program (see `list plans`)
     #[arg(long, short, value_name = "FILE|NAME")]
-    pub plan: Option<String>,
+    pub(crate) plan: Option<String>,
     /// Only cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
-    pub select: Vec<String>,
+    pub(crate) select: Vec<String>,
     /// No cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
-    pub ignore: Vec<String>,
+    pub(crate) ignore: Vec<String>,
     /// Folders with test definitions of one's own (*.toml), beside ~/.config/weighbridge/tests.d and the plan's
     #[arg(long, value_name = "DIR")]
-    pub tests_d: Vec<PathBuf>,
+    pub(crate) tests_d: Vec<PathBuf>,
     /// How samples are taken
     #[command(flatten)]
-    pub sampling: SamplingFlags,
+    pub(crate) sampling: SamplingFlags,
     /// Where measured processes run
     #[command(flatten)]
-    pub placement: PlacementFlags,
+    pub(crate) placement: PlacementFlags,
     /// A command to run around each sample, its output kept; may be given more than once
     #[arg(long = "tool", value_name = "COMMAND", help_heading = "Sampling")]
-    pub tools: Vec<String>,
+    pub(crate) tools: Vec<String>,
 }
 
 /// How samples are taken
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
-pub struct SamplingFlags {
+pub(crate) struct SamplingFlags {
     /// How long a sample's measured part takes at least
     #[arg(long, value_name = "TIME")]
-    pub min_time: Option<Nanos>,
+    pub(crate) min_time: Option<Nanos>,
     /// Exactly so many samples of each cell
     #[arg(long, value_name = "N", conflicts_with_all = ["min_samples", "max_samples"])]
-    pub samples: Option<usize>,
+    pub(crate) samples: Option<usize>,
     /// No fewer samples
     #[arg(long, value_name = "N")]
-    pub min_samples: Option<usize>,
+    pub(crate) min_samples: Option<usize>,
     /// No more samples, but for disturbed ones that are taken again
     #[arg(long, value_name = "N")]
-    pub max_samples: Option<usize>,
+    pub(crate) max_samples: Option<usize>,
     /// Done when half the interval of the median is within so many percent of it
     #[arg(long, value_name = "PERCENT")]
-    pub precision: Option<f64>,
+    pub(crate) precision: Option<f64>,
     /// Samples before the counted ones
     #[arg(long, value_name = "N")]
-    pub warm_up: Option<u32>,
+    pub(crate) warm_up: Option<u32>,
     /// The most time for one cell
     #[arg(long, value_name = "TIME")]
-    pub budget: Option<Nanos>,
+    pub(crate) budget: Option<Nanos>,
     /// The most time for one attempt
     #[arg(long, value_name = "TIME")]
-    pub limit: Option<Nanos>,
+    pub(crate) limit: Option<Nanos>,
     /// How often one sample is tried before its cell is given up
     #[arg(long, value_name = "N")]
-    pub attempts: Option<u32>,
+    pub(crate) attempts: Option<u32>,
     /// How many disturbed samples of a cell are taken again
     #[arg(long, value_name = "N")]
-    pub retakes: Option<usize>,
+    pub(crate) retakes: Option<usize>,
     /// In which order cells are sampled
     #[arg(long, value_name = "ORDER", value_parser = order)]
-    pub order: Option<Order>,
+    pub(crate) order: Option<Order>,
     /// Decides every random choice
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 /// Where measured processes run
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Placement of measured processes")]
-pub struct PlacementFlags {
+pub(crate) struct PlacementFlags {
     /// Only on these CPUs: `0-3,8`
     #[arg(long, value_name = "LIST", value_parser = list)]
-    pub cpus: Option<Numbers>,
+    pub(crate) cpus: Option<Numbers>,
     /// Memory only from these NUMA nodes
     #[arg(long, value_name = "LIST", value_parser = list)]
-    pub memory_nodes: Option<Numbers>,
+    pub(crate) memory_nodes: Option<Numbers>,
     /// Their transparent huge pages
     #[arg(long, value_name = "POLICY", value_parser = huge_pages)]
-    pub huge_pages: Option<HugePages>,
+    pub(crate) huge_pages: Option<HugePages>,
     /// No address-space randomisation
     #[arg(long)]
-    pub no_aslr: bool,
+    pub(crate) no_aslr: bool,
 }
 
 /// A list of CPUs or nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Numbers(pub Vec<u32>);
+pub(crate) struct Numbers(pub Vec<u32>);
 
 /// `run`
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// What to measure
     #[command(flatten)]
-    pub what: What,
+    pub(crate) what: What,
     /// The run folder; one that exists is gone on with, and nothing in it is measured twice
     #[arg(long, short, value_name = "DIR")]
-    pub into: Option<PathBuf>,
+    pub(crate) into: Option<PathBuf>,
     /// Something to remember with the run; may be given more than once
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub metadata: Vec<(String, String)>,
+    pub(crate) metadata: Vec<(String, String)>,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `plan`
 #[derive(Debug, Args)]
-pub struct PlanArgs {
+pub(crate) struct PlanArgs {
     /// What to measure
     #[command(flatten)]
-    pub what: What,
+    pub(crate) what: What,
     /// Plan without a machine: what it decides stays open
     #[arg(long)]
-    pub no_worker: bool,
+    pub(crate) no_worker: bool,
     /// Print the plan as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `list`
 #[derive(Debug, Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// `tests`, `metrics`, `plans`, or a test's name
     #[arg(default_value = "tests")]
-    pub what: String,
+    pub(crate) what: String,
     /// One test or plan
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
-    pub tests_d: Vec<PathBuf>,
+    pub(crate) tests_d: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// Commands that read a run
 #[derive(Debug, Args)]
-pub struct ReadArgs {
+pub(crate) struct ReadArgs {
     /// The run folder
-    pub run: PathBuf,
+    pub(crate) run: PathBuf,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
-    pub tests_d: Vec<PathBuf>,
+    pub(crate) tests_d: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `format`
 #[derive(Debug, Args)]
-pub struct FormatArgs {
+pub(crate) struct FormatArgs {
     /// What is read
     #[command(flatten)]
-    pub read: ReadArgs,
+    pub(crate) read: ReadArgs,
     /// Only cells whose name matches this glob
     #[arg(long, value_name = "GLOB")]
-    pub select: Vec<String>,
+    pub(crate) select: Vec<String>,
     /// No cells whose name matches this glob
     #[arg(long, value_name = "GLOB")]
-    pub ignore: Vec<String>,
+    pub(crate) ignore: Vec<String>,
 }
 
 /// `solve`
 #[derive(Debug, Args)]
-pub struct SolveArgs {
+pub(crate) struct SolveArgs {
     /// What is read
     #[command(flatten)]
-    pub read: ReadArgs,
+    pub(crate) read: ReadArgs,
 }
 
 /// `report`
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// The run folder
-    pub run: PathBuf,
+    pub(crate) run: PathBuf,
     /// Write one self-contained page
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
     #[arg(long, value_name = "PREFIX")]
-    pub csv: Option<PathBuf>,
+    pub(crate) csv: Option<PathBuf>,
     /// Print the study as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
-    pub tests_d: Vec<PathBuf>,
+    pub(crate) tests_d: Vec<PathBuf>,
 }
 
 /// `doctor`
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Also what is quiet, and what this machine does not have
     #[arg(long, short)]
-    pub all: bool,
+    pub(crate) all: bool,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 fn order(text: &str) -> Result<Order, String> {

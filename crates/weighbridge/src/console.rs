@@ -8,15 +8,15 @@ use crate::cli::{Colour, ConsoleFlags};
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Console {
+pub(crate) struct Console {
     /// How standard output is written.
-    pub out: Style,
+    pub(crate) out: Style,
     /// Whether colour is wanted on standard error.
-    pub colour_err: bool,
+    pub(crate) colour_err: bool,
     /// Whether something may move on standard error.
-    pub animate: bool,
+    pub(crate) animate: bool,
     /// Whether progress is told at all.
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// Columns where there is no terminal.
@@ -24,7 +24,7 @@ const WIDTH: usize = 100;
 
 impl Console {
     /// As the flags and the terminal have it. `NO_COLOR` is respected (no-color.org).
-    pub fn of(flags: &ConsoleFlags) -> Self {
+    pub(crate) fn of(flags: &ConsoleFlags) -> Self {
         let wanted = |terminal: bool| match flags.color {
             Colour::Always => true,
             Colour::Never => false,

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 
 /// What ended a command.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// A plan that cannot be carried out.
     #[error(transparent)]
     Plan(#[from] wb_plan::PlanError),
@@ -81,7 +81,7 @@ impl Diagnostic for Error {
 
 impl Error {
     /// Tells it on standard error.
-    pub fn tell(&self, console: &Console) -> Exit {
+    pub(crate) fn tell(&self, console: &Console) -> Exit {
         let mut text = String::new();
         let drawn = if self.source_code().is_some() {
             let theme = if console.colour_err { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };

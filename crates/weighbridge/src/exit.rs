@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// All is fine.
     Fine = 0,
     /// A mistake in the arguments, or something that went wrong inside.
@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 /// Tells a mistake in the arguments, or the help that was asked for.
-pub fn arguments(error: &clap::Error) -> ExitCode {
+pub(crate) fn arguments(error: &clap::Error) -> ExitCode {
     // Where even this cannot be printed, nobody is there to read it.
     let _ = error.print();
     if error.use_stderr() { Exit::Error.into() } else { Exit::Fine.into() }

@@ -11,7 +11,7 @@ use crate::commands::lasting;
 use crate::console::Console;
 
 /// Whoever tells the user how a run goes on.
-pub struct Watcher {
+pub(crate) struct Watcher {
     bar: Option<ProgressBar>,
     quiet: bool,
     values: BTreeMap<CellId, usize>,
@@ -21,7 +21,7 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher for a run in this folder.
-    pub fn new(console: &Console, folder: &Path) -> Self {
+    pub(crate) fn new(console: &Console, folder: &Path) -> Self {
         let bar = console.animate.then(|| {
             let style = ProgressStyle::with_template("{bar:24} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1000).with_style(style)
@@ -32,7 +32,7 @@ impl Watcher {
     }
 
     /// Tells one thing.
-    pub fn tell(&mut self, progress: &Progress) {
+    pub(crate) fn tell(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { cells, complete, unsupported, seconds } => {
                 self.cells = *cells;
@@ -82,7 +82,7 @@ impl Watcher {
     }
 
     /// Takes the moving line away.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

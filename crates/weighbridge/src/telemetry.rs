@@ -30,7 +30,7 @@ const CURVES: [Curve; 11] = [
 ];
 
 /// One series for everything that this system has.
-pub fn series(telemetry: &Telemetry) -> Vec<Series> {
+pub(crate) fn series(telemetry: &Telemetry) -> Vec<Series> {
     let readings: Vec<&Reading> = telemetry.readings().collect();
     let start = telemetry.start.at_ns;
     let drawn = |(name, unit, value): &Curve| {

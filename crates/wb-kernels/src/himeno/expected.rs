@@ -77,15 +77,24 @@ fn modes(points: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The largest deviation that fields in 32 bits explain: a part that was observed on each grid,
-/// and the square of rounding over residual, both per point. None where that part says nothing.
+/// The largest deviation that fields in 32 bits explain; none where that says nothing any more.
+///
+/// One part is steady: `a3` is 1/6 with an error of 5·10⁻⁹, which six neighbours of `p` turn into
+/// 3·10⁻⁸·p beside a residual that begins at 1/(3(I−1)²): with the mean of `p`, a third, GOSA is
+/// off by 6·10⁻⁸·(I−1)², from 0.006 % on XS to 0.4 % on L and 1.6 % on XL. The other part is the
+/// square of rounding over residual, per point, and grows as the residual decays.
 fn tolerance(grid: Grid, expected: f64) -> Option<f64> {
-    let observed = match grid {
-        Grid::XS | Grid::S | Grid::M => 0.0015,
-        Grid::L | Grid::XL => 0.005,
-    };
-    let tolerance = observed + rounding(grid) / expected;
+    let tolerance = steady(grid) + rounding(grid) / expected;
     (tolerance < 0.1).then_some(tolerance)
+}
+
+/// The steady part, with room: twice what it comes to on XL.
+pub(super) fn steady(grid: Grid) -> f64 {
+    match grid {
+        Grid::XS | Grid::S | Grid::M => 0.0015,
+        Grid::L => 0.005,
+        Grid::XL => 0.03,
+    }
 }
 
 /// GOSA of residuals that are nothing but rounding: half a unit in the last place of `p`, which

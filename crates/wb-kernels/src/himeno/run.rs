@@ -1,7 +1,7 @@
 //! Running the benchmark: placing the arrays, iterating in a team, reporting.
 
 use super::{
-    expected::{Verdict, rounding, validate},
+    expected::{Verdict, rounding, steady, validate},
     fields::Fields,
     grid::Grid,
     sweep::Sweep,
@@ -121,7 +121,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
 /// GOSA over the sweeps, without keeping it for every one.
 #[derive(Clone, Copy, Debug)]
 struct History {
-    rounding: f64,
+    grid: Grid,
     sweeps: u64,
     last: f64,
     passed: [f64; CHECKPOINTS.len()],
@@ -129,14 +129,14 @@ struct History {
 }
 
 impl History {
-    fn new(rounding: f64) -> Self {
-        Self { rounding, sweeps: 0, last: f64::INFINITY, passed: [0.0; CHECKPOINTS.len()], rises: 0 }
+    fn new(grid: Grid) -> Self {
+        Self { grid, sweeps: 0, last: f64::INFINITY, passed: [0.0; CHECKPOINTS.len()], rises: 0 }
     }
 
     fn push(&mut self, gosa: f64) {
         self.sweeps += 1;
         // Not `gosa > …`: what is no number has to count as well.
-        let falls = gosa <= self.last + self.rounding;
+        let falls = gosa <= self.last * (1.0 + steady(self.grid)) + rounding(self.grid);
         self.rises += u64::from(!falls);
         self.last = gosa;
         if let Some(place) = CHECKPOINTS.iter().position(|&sweeps| sweeps == self.sweeps) {
@@ -190,7 +190,7 @@ impl<'a> Solver<'a> {
     }
 
     fn iterate(&self, member: &Member<'_>, planes: Range<usize>, iterations: u64) -> History {
-        let mut history = History::new(rounding(self.fields.grid));
+        let mut history = History::new(self.fields.grid);
         for _ in 0..iterations {
             // SAFETY: the instruction set was required; `p` is only read by all members, `wrk2`
             // written by each in its own planes, until the barrier.
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_rise_or_a_nan_of_gosa_is_counted() {
-        let mut history = History::new(1e-3);
+        let mut history = History::new(Grid::S);
         for gosa in [3.0, 2.0, 2.001, 2.5, f64::NAN, 1.0] {
             history.push(gosa);
         }

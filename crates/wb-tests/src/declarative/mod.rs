@@ -3,8 +3,8 @@
 //! docs/tests.md tells how to write one. Everything that can be wrong with a definition is found when it
 //! is read; commands are lists of arguments, and no shell has a part in them.
 //!
-//! Start with [`definition`] (what there is to say), then [`template`] (how parameters get into
-//! commands), [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
+//! Start with [`definition`] (what there is to say) and [`template`] (how parameters get into commands);
+//! then [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
 
 mod check;
 mod definition;
@@ -14,11 +14,14 @@ mod params;
 mod port;
 mod prepare;
 mod raw;
+mod reader;
 mod reading;
 mod sample;
 mod shipped;
 mod study;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;

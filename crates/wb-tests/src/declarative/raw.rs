@@ -33,8 +33,8 @@ pub(super) struct Definition {
     pub(super) runner: Option<Spanned<Words>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
-    #[serde(default)]
-    pub(super) work: Work,
+    #[serde(default = "any_work")]
+    pub(super) work: Spanned<Work>,
     #[serde(default)]
     pub(super) metric: Vec<Spanned<Metric>>,
     #[serde(default)]
@@ -164,6 +164,10 @@ pub(super) enum Stream {
 pub(super) struct Work {
     pub(super) start: u64,
     pub(super) most: u64,
+}
+
+fn any_work() -> Spanned<Work> {
+    Spanned::new(0..0, Work::default())
 }
 
 impl Default for Work {

@@ -20,7 +20,7 @@ pub(super) const PROBE_PART: u64 = 16;
 const GROWTH: f64 = 10.0;
 /// How much longer than asked calibrated work takes, so that noise does not make it shorter.
 const MARGIN: f64 = 1.1;
-/// Twice the work has to take at least so much longer.
+/// More work has to take at least so much longer.
 const LONGER: f64 = 1.1;
 /// What is kept of what a server wrote, in bytes.
 const SERVER_OUTPUT: usize = 64 << 10;
@@ -97,13 +97,7 @@ impl Definition {
             let enough = (work as f64 * wanted * MARGIN / took).ceil() as u64;
             if took >= wanted && number == 1 {
                 // Nothing is known yet of whether the time follows the work.
-                let double = work.saturating_mul(2);
-                let twice = self.run("calibration-2", argv, &with_work(bindings, double), attempt).await?;
-                if twice < took * LONGER {
-                    return Err(Failure::refused(format!(
-                        "its time does not follow its work: {work} took {took:.3} s and {double} took {twice:.3} s"
-                    )));
-                }
+                self.try_more(argv, bindings, (work, took), attempt).await?;
             }
             if took >= wanted {
                 return Ok(enough.clamp(1, work));
@@ -117,6 +111,28 @@ impl Definition {
             work = (grown.ceil() as u64).min(limits.most);
             number += 1;
         }
+    }
+
+    /// Sees that more work takes longer. The first run may have been kept waiting by others: so it is tried thrice.
+    async fn try_more(
+        &self,
+        argv: &Argv,
+        bindings: &Bindings<'_>,
+        (work, took): (u64, f64),
+        attempt: &mut Attempt,
+    ) -> Result<(), Failure> {
+        let mut last = (work, took);
+        for (number, factor) in [(2, 2), (3, 4), (4, 8)] {
+            let more = work.saturating_mul(factor);
+            last = (more, self.run(&format!("calibration-{number}"), argv, &with_work(bindings, more), attempt).await?);
+            if last.1 >= took * LONGER {
+                return Ok(());
+            }
+        }
+        let (more, longer) = last;
+        Err(Failure::refused(format!(
+            "its time does not follow its work: {work} took {took:.3} s and {more} took {longer:.3} s"
+        )))
     }
 
     /// Runs the measured command in a fresh folder; how long it took, in seconds.

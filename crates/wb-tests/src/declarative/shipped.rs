@@ -29,6 +29,12 @@ pub fn shipped() -> impl Iterator<Item = Declarative> {
     })
 }
 
+/// The text of one of them.
+#[cfg(test)]
+pub(super) fn text(which: usize) -> &'static str {
+    DEFINITIONS[which].1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

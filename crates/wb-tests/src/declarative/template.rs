@@ -270,9 +270,12 @@ fn hole(text: &str, known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<P
     Ok(Piece::Hole(Source::Builtin(builtin), form))
 }
 
+/// Forms by name, with the factor of each.
+type Forms = &'static [(&'static str, f64)];
+
 fn form_of(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<Form, Fault> {
     let Some(form) = form else { return Ok(Form::Canonical) };
-    let (forms, make): (&[(&str, f64)], fn(f64) -> Form) = match kind {
+    let (forms, make): (Forms, fn(f64) -> Form) = match kind {
         ParamKind::Bytes => (&SIZES, Form::Size),
         ParamKind::Duration if form == "whole" => return Ok(Form::WholeSeconds),
         ParamKind::Duration => (&TIMES, Form::Time),

@@ -100,6 +100,14 @@ pub(super) async fn hold(site: &Site, path: &str) -> Result<Option<Process>, Fai
     Err(Failure::refused(format!("`{path}` cannot be opened for this test alone ({why}): something uses it")))
 }
 
+/// Ends a holder.
+pub(super) async fn let_go(holder: Process) -> Result<(), Failure> {
+    const SIGKILL: i32 = 9;
+    holder.signal(SIGKILL).await.map_err(lost)?;
+    holder.wait(None).await.map_err(lost)?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

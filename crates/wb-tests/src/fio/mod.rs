@@ -106,6 +106,10 @@ impl Measure for Fio {
             Some(template) => template::fill_in(template, &job)?,
             None => job.text(),
         };
+        for target in &prepared.targets {
+            // It lives in the attempt's group, and so as long as the attempt.
+            target.hold(&attempt.site).await?;
+        }
         run::run(attempt, &text, &params.ioengine).await
     }
 

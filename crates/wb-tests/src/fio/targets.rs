@@ -8,15 +8,25 @@ use super::job::{Job, escaped, unspeakable};
 use crate::attempt::lost;
 use crate::{Failure, Site};
 
-/// A target that is ready: there, whole, and ours for as long as this lives.
+/// A target that is ready: there, and whole.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Its path.
     pub(super) path: String,
     /// The private folder that it lies in, if we made it.
     _folder: Option<Scratch>,
-    /// What keeps a device for us.
-    _holder: Option<Process>,
+    /// The number of the block device that it is.
+    device: Option<String>,
+}
+
+impl Target {
+    /// Makes sure that a device is still unused, and keeps it so for as long as the site's group lives. Cells take
+    /// turns on a device, so it is kept for a sample at a time.
+    pub(super) async fn hold(&self, site: &Site) -> Result<Option<Process>, Failure> {
+        let Some(number) = &self.device else { return Ok(None) };
+        unused(site, &self.path, &Device::of(site, number).await?).await?;
+        device::hold(site, &self.path).await
+    }
 }
 
 /// What there is at a path.
@@ -100,7 +110,7 @@ async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Resu
         )));
     }
     lay_out(site, job, &path, job.file_size).await?;
-    Ok(Target { path, _folder: Some(folder), _holder: None })
+    Ok(Target { path, _folder: Some(folder), device: None })
 }
 
 /// A file that was there before us; `whole` bytes of it are there and no holes.
@@ -122,7 +132,7 @@ async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy:
     if short {
         lay_out(site, job, path, job.file_size).await?;
     }
-    Ok(Target { path: path.to_owned(), _folder: None, _holder: None })
+    Ok(Target { path: path.to_owned(), _folder: None, device: None })
 }
 
 async fn block_device(
@@ -137,19 +147,27 @@ async fn block_device(
         return refused(", and what is on it will be lost: allow it with allow-destroy=true".to_owned());
     }
     let device = Device::of(site, number).await?;
-    let (mounts, swaps) = (text(site, "/proc/self/mountinfo").await?, text(site, "/proc/swaps").await?);
-    if let Some(by) = device.used_by(&mounts, &swaps) {
-        return refused(format!(" in use: {by}"));
-    }
     if device.read_only {
         return refused(" that is read-only".to_owned());
     }
     if device.size < job.file_size.0 {
         return refused(format!(" of {} bytes, and file-size is {}", device.size, job.file_size.0));
     }
-    let holder = device::hold(site, path).await?;
+    let target = Target { path: path.to_owned(), _folder: None, device: Some(number.to_owned()) };
+    let holder = target.hold(site).await?;
     lay_out(site, job, path, job.file_size).await?;
-    Ok(Target { path: path.to_owned(), _folder: None, _holder: holder })
+    if let Some(holder) = holder {
+        device::let_go(holder).await?;
+    }
+    Ok(target)
+}
+
+async fn unused(site: &Site, path: &str, device: &Device) -> Result<(), Failure> {
+    let (mounts, swaps) = (text(site, "/proc/self/mountinfo").await?, text(site, "/proc/swaps").await?);
+    match device.used_by(&mounts, &swaps) {
+        Some(by) => Err(Failure::refused(format!("`{path}` is a block device in use: {by}"))),
+        None => Ok(()),
+    }
 }
 
 fn not_in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<(), Failure> {

@@ -46,10 +46,17 @@ impl Server {
         Ok(server)
     }
 
+    /// Waits until it answers, and not another server at its address.
     async fn ready(&self, site: &Site) -> Result<(), Failure> {
-        let ping = || async { (self.ask(site, &["PING"]).await.ok()?.trim() == "PONG").then_some(()) };
+        let pid = format!("process_id:{}", self.process.pid());
+        let pid = pid.as_str();
+        let answers = || async move {
+            let is_there = self.ask(site, &["PING"]).await.ok()?.trim() == "PONG";
+            let who = self.ask(site, &["INFO", "server"]).await.ok()?;
+            (is_there && who.lines().any(|line| line.trim() == pid)).then_some(())
+        };
         tokio::select! {
-            ready = site.wait_until("redis-server", PATIENCE, ping) => ready,
+            ready = site.wait_until("redis-server", PATIENCE, answers) => ready,
             ended = self.process.wait(None) => {
                 let ended = ended.map_err(lost)?;
                 let log = String::from_utf8_lossy(&ended.stdout).into_owned();
@@ -77,7 +84,7 @@ impl Server {
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Fills it with what so many requests ask for, and forgets the statistics of that.
+    /// Fills it with what so many requests ask for.
     pub(super) async fn fill(&self, params: &Params, requests: u64, site: &Site) -> Result<(), Failure> {
         let lines = match params.verb() {
             Verb::Get => fill_lines(KEYS, params, params.keyspace),
@@ -87,15 +94,16 @@ impl Server {
         if !lines.is_empty() {
             self.talk(site, &[], lines.into_bytes()).await?;
         }
-        self.ask(site, &["CONFIG", "RESETSTAT"]).await?;
         Ok(())
     }
 
-    /// Its statistics, and how many keys, list elements and set elements it has.
+    /// Its statistics, and how many keys, list elements and set elements it has; statistics begin anew after it, since
+    /// asking counts as well.
     pub(super) async fn state(&self, site: &Site) -> Result<String, Failure> {
-        let said = self.talk(site, &[], b"INFO all\nDBSIZE\nLLEN mylist\nSCARD myset\n".to_vec()).await?;
+        let questions = b"INFO all\nDBSIZE\nLLEN mylist\nSCARD myset\nCONFIG RESETSTAT\n";
+        let said = self.talk(site, &[], questions.to_vec()).await?;
         let lines: Vec<&str> = said.lines().map(str::trim_end).collect();
-        let (info, sizes) = lines.split_at(lines.len().saturating_sub(SIZES.len()));
+        let (info, sizes) = lines.split_at(lines.len().saturating_sub(SIZES.len() + 1));
         let sizes = SIZES.iter().zip(sizes).map(|(name, size)| format!("{name}:{size}"));
         Ok(info.iter().map(|line| (*line).to_owned()).chain(sizes).map(|line| line + "\n").collect())
     }

@@ -16,23 +16,23 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A sample that was taken and studied.
 #[derive(Debug)]
-pub struct Taken {
-    pub measured: Measured,
+pub(crate) struct Taken {
+    pub(crate) measured: Measured,
     folder: TempDir,
 }
 
 impl Taken {
-    pub fn text(&self, artefact: &str) -> String {
+    pub(crate) fn text(&self, artefact: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(artefact)).unwrap()
     }
 
-    pub fn has(&self, artefact: &str) -> bool {
+    pub(crate) fn has(&self, artefact: &str) -> bool {
         self.folder.path().join(artefact).exists()
     }
 }
 
 /// Whether a program is there; says loudly where it is not.
-pub fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
@@ -42,12 +42,12 @@ pub fn has(program: &str) -> bool {
 }
 
 /// Takes one sample.
-pub fn take(test: impl Test, params: &Json) -> Result<Taken, Failure> {
+pub(crate) fn take(test: impl Test, params: &Json) -> Result<Taken, Failure> {
     take_samples(test, params).map(|[taken]: [Taken; 1]| taken)
 }
 
 /// Takes samples of one cell, prepared once, and cleans up after them.
-pub fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Result<[Taken; N], Failure> {
+pub(crate) fn take_samples<const N: usize>(test: impl Test, params: &Json) -> Result<[Taken; N], Failure> {
     let params: Params = serde_json::from_value(params.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

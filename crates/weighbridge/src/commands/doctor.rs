@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Says what makes noise here.
-pub fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
         print_json(&diagnosis)?;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Runs a kernel and prints its report as one line of JSON.
-pub fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
+pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
     match kernel {
         Kernel::Himeno => report(config, himeno::run),
         Kernel::Ramspeed => report(config, ramspeed::run),
@@ -35,7 +35,7 @@ fn report<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
 }
 
 /// Serves as the agent until the controller goes.
-pub fn agent() -> Result<Exit, Error> {
+pub(crate) fn agent() -> Result<Exit, Error> {
     let told = |error: &dyn std::fmt::Display| Error::Kernel(error.to_string());
     super::runtime()?.block_on(async {
         let (input, output) = wb_agent::stdio().map_err(|error| told(&error))?;

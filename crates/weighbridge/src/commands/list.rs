@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Lists what there is.
-pub fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
     let registry = registry(&args.tests_d, None)?;
     match (args.what.as_str(), args.name.as_deref()) {
         ("tests", None) => tests(&registry, args.json, console),

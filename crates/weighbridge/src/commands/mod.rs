@@ -10,7 +10,7 @@ mod run;
 mod schema;
 mod what;
 
-pub use run::lasting;
+pub(crate) use run::lasting;
 
 use clap::CommandFactory;
 
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Carries out a command.
-pub fn carry_out(command: Command, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Error> {
     match command {
         Command::Run(args) => run::run(*args, console),
         Command::Plan(args) => plan::plan(&args, console),

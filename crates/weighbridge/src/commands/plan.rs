@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Shows what a run would do.
-pub fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let plan = if args.no_worker {
         asked.plan(None)?

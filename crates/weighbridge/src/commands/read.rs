@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Studies a run afresh.
-pub fn studied(args: &ReadArgs) -> Result<(RunFolder, Study), Error> {
+pub(crate) fn studied(args: &ReadArgs) -> Result<(RunFolder, Study), Error> {
     let run = RunFolder::open(&args.run)?;
     let study = wb_study::study(&run, &registry(&args.tests_d, None)?)?;
     Ok((run, study))
 }
 
 /// One line per cell.
-pub fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
     let (_, study) = studied(args)?;
     if args.json {
         print_json(&study)?
@@ -30,7 +30,7 @@ pub fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Everything of each cell.
-pub fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
     let selection = Selection::new(&args.select, &args.ignore)?;
     let (_, mut study) = studied(&args.read)?;
     let all = study.cells.len();
@@ -50,7 +50,7 @@ pub fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Reads the values anew and writes them down.
-pub fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
     let (run, study) = studied(args)?;
     wb_study::write_results(&run, &study)?;
     if args.json {
@@ -62,7 +62,7 @@ pub fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Concludes from results alone.
-pub fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
     let run = RunFolder::open(&args.read.run)?;
     let cells = wb_study::run::read_results(&run)?;
     if cells.is_empty() {

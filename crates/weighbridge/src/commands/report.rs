@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Draws a run.
-pub fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
     let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
     let (run, study) = read::studied(&read)?;
     if let Some(path) = &args.html {

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::progress::Watcher;
 
 /// Measures, records, studies, and shows the summary.
-pub fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let folder = args.into.clone().unwrap_or_else(new_folder);
     let program = this_program()?;
@@ -125,7 +125,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// A time for people.
-pub fn lasting(seconds: f64) -> String {
+pub(crate) fn lasting(seconds: f64) -> String {
     match seconds {
         s if s < 100.0 => Unit::new("s").figure(s).to_string(),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),

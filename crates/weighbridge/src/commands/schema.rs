@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 /// Name and schema of every file and output.
-pub fn all() -> Vec<(&'static str, Schema)> {
+pub(crate) fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("run", schema_for!(wb_record::RunFile)),
         ("definition", schema_for!(wb_record::Definitions)),
@@ -24,7 +24,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
 }
 
 /// Prints one, or the names.
-pub fn schema(name: Option<&str>) -> Result<Exit, Error> {
+pub(crate) fn schema(name: Option<&str>) -> Result<Exit, Error> {
     let all = all();
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     match name {

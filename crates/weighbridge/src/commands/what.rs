@@ -12,23 +12,23 @@ use crate::cli::{PlacementFlags, SamplingFlags, What};
 use crate::error::Error;
 
 /// What was asked for.
-pub struct Asked {
+pub(crate) struct Asked {
     /// The plan's name, or the tests as they were typed.
-    pub name: String,
+    pub(crate) name: String,
     /// The plan's text, where it came from a file.
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// The tests.
-    pub requests: Vec<Request>,
+    pub(crate) requests: Vec<Request>,
     /// How samples are taken.
-    pub sampling: Sampling,
+    pub(crate) sampling: Sampling,
     /// Which cells are meant.
-    pub selection: Selection,
+    pub(crate) selection: Selection,
     /// The tests there are.
-    pub registry: Registry,
+    pub(crate) registry: Registry,
 }
 
 /// Reads what was asked for.
-pub fn asked(what: &What) -> Result<Asked, Error> {
+pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     let mut requests = Vec::new();
     let mut sampling = Sampling::default();
     let mut names = Vec::new();
@@ -81,7 +81,7 @@ fn read_plan(plan: &str) -> Result<(ReadPlan, Option<String>), Error> {
 }
 
 /// The tests there are: built in, shipped, the user's, and those beside the plan.
-pub fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
+pub(crate) fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
     let own = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
@@ -151,7 +151,7 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
 
 impl Asked {
     /// The cells that follow on such a machine.
-    pub fn plan(&self, facts: Option<&Facts>) -> Result<Plan, Error> {
+    pub(crate) fn plan(&self, facts: Option<&Facts>) -> Result<Plan, Error> {
         let profile = ProfileName::localhost();
         let plan = wb_plan::expand(&self.requests, &self.sampling, &self.registry, facts, &profile, &self.selection)?;
         if plan.cells.is_empty() {
@@ -174,7 +174,7 @@ impl Asked {
 }
 
 /// This machine as a worker.
-pub async fn local() -> Result<(Worker, Facts), Error> {
+pub(crate) async fn local() -> Result<(Worker, Facts), Error> {
     let worker = Worker::local(&super::this_program()?).await?;
     let facts = worker.facts().await?;
     Ok((worker, facts))

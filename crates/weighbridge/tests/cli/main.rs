@@ -1,5 +1,7 @@
 //! What a user sees of the program, and what becomes of a run whatever happens to it.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod faults;
 mod kills;
 mod lab;

@@ -1,0 +1,220 @@
+//! What is wrong with a definition is told with its place, and no definition makes the reader panic.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use wb_model::facts::Cpu;
+use wb_model::{Bytes, Class, Facts, Params, Scope, Value};
+
+use super::params::defaults;
+use super::*;
+
+const PLAIN: &str = r#"name = "plain"
+summary = "a plain test"
+version = 1
+command = "tool --n {n} {work}"
+[[param]]
+name = "n"
+help = "how many"
+kind = "integer"
+default = 1
+[[metric]]
+name = "rate"
+class = "throughput"
+unit = "ops/s"
+primary = true
+from = "rate"
+"#;
+
+fn parse(text: &str) -> Result<Declarative, DefinitionError> {
+    Declarative::parse("x.toml", text, None)
+}
+
+/// What is told of the plain definition with one thing changed.
+fn told(from: &str, to: &str) -> String {
+    assert!(PLAIN.contains(from), "{from}");
+    parse(&PLAIN.replacen(from, to, 1)).unwrap_err().to_string()
+}
+
+#[test]
+fn a_plain_definition_declares_what_it_says() {
+    let test = parse(PLAIN).unwrap();
+    let declaration = test.declaration();
+    assert_eq!((declaration.name.as_str(), declaration.version, declaration.scope), ("plain", 1, Scope::Sample));
+    assert_eq!(declaration.param("n").unwrap().default, Some(Value::Integer(1)));
+    assert!(declaration.param("cpus").is_some());
+    let metrics = test.metrics(&defaults(&declaration));
+    assert_eq!((metrics[0].class, metrics[0].primary), (Class::Throughput, true));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
+    for (from, to, message) in [
+        ("command =", "comand =", "x.toml:4:1: there is no field `comand` here: did you mean `command`?"),
+        ("{n}", "{m}", "x.toml:4:11: there is no placeholder `{m}`: did you mean `n`?"),
+        ("{work}", "'", "x.toml:4:11: `tool --n {n} '` has a quote that is not closed"),
+        ("tool --n {n} {work}", "", "x.toml:4:11: a command has at least its program"),
+        ("command =", "runner = \"x\"\ncommand =", "x.toml:4:10: a test has a `command` or a `runner`: remove one"),
+        (
+            "name = \"plain\"",
+            "name = \"pl ain\"",
+            "x.toml:1:8: `pl ain` is not a name: letters, digits, `_`, `.` and `-` are allowed",
+        ),
+        ("\"integer\"", "\"interger\"", "x.toml:8:8: there is no value `interger` here: did you mean `integer`?"),
+        ("default = 1", "default = \"x\"", "x.toml:9:11: `n` cannot have this default: `x` is not a whole number"),
+        (
+            "default = 1\n",
+            "",
+            "x.toml:6:8: `n` has no value where none is given: add `default`, or `resolved` if the machine decides",
+        ),
+        (
+            "default = 1",
+            "default = 1\nresolved = \"cpus\"",
+            "x.toml:10:12: `n` has a default already: remove one of the two",
+        ),
+        (
+            "default = 1",
+            "resolved = \"memory\"",
+            "x.toml:9:12: `n` cannot be decided by that: its kind must be `bytes`",
+        ),
+        ("\"n\"", "\"tools\"", "x.toml:6:8: `tools` has another meaning in plans: choose another name"),
+        ("\"n\"", "\"cpus\"", "x.toml:6:8: every test has a parameter `cpus` already: choose another name"),
+        ("\"n\"", "\"work\"", "x.toml:6:8: `{work}` has another meaning in commands: choose another name"),
+        ("help = \"how many\"", "help = \"\"", "x.toml:7:8: `n` has no help"),
+        ("primary = true\n", "", "x.toml:11:8: no metric is primary: mark the one that decides with `primary = true`"),
+        (
+            "from = \"rate\"\n",
+            "",
+            "x.toml:11:8: nothing says where `rate` is read from: add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss",
+        ),
+        ("from = \"rate\"", "regex = '(x'", "x.toml:15:9: this is no regular expression: unclosed group"),
+        (
+            "from = \"rate\"",
+            "regex = 'x'",
+            "x.toml:15:9: the figure is what the one group captures: put it into `(…)`, or into `(?<value>…)` where there are several groups",
+        ),
+        ("from = \"rate\"", "json = 'x'", "x.toml:15:8: a JSON path starts with `/`: as in `/end/0/bytes`"),
+        (" {work}", "", "x.toml:11:8: this is work per second, and the command takes no `{work}`"),
+        (" {work}", " {work} {seconds}", "x.toml:1:8: the command takes both `{work}` and `{seconds}`: choose one"),
+        (
+            "{work}\"",
+            "{work}\"\ncleanup = [\"rm {sample}/x\"]",
+            "x.toml:5:12: `{sample}` is not known yet here: only the measured command and files of a sample have it",
+        ),
+    ] {
+        assert_eq!(told(from, to), message);
+    }
+}
+
+#[test]
+fn checks_name_metrics_that_are_there_and_bounds_that_are_recorded() {
+    let with = |check: &str| parse(&format!("{PLAIN}[[check]]\nsays = \"it holds\"\n{check}")).map(|_| ());
+    assert!(with("metric = \"rate\"\nmin = \"{n}\"\nmax = \"{work}\"").is_ok());
+    let told = |check: &str| with(check).unwrap_err().to_string();
+    assert!(told("metric = \"rat\"\nmin = 1").ends_with("there is no metric `rat`: did you mean `rate`?"));
+    assert!(told("metric = \"rate\"").contains("this check has no bound"));
+    assert!(told("metric = \"rate\"\nmin = \"{port}\"").contains("not recorded with the sample"));
+    assert!(told("must = 'x'\nmust-not = 'y'").contains("write two checks"));
+    assert!(told("file = \"../x\"\nmust = 'x'").contains("is not a file of the sample's folder"));
+}
+
+#[test]
+fn the_machine_decides_within_the_placement() {
+    let text = PLAIN.replace("default = 1", "resolved = \"one-and-cores\"\naxis = true");
+    let test = parse(&text).unwrap();
+    let cpu = |id, core| Cpu { id, core, package: 0, node: 0 };
+    let facts = Facts { cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 1), cpu(3, 1)], ..Facts::default() };
+    let values = |given: &Params| test.resolve(given, &facts)["n"].clone();
+    assert_eq!(values(&Params::new()), [Value::Integer(1), Value::Integer(2)]);
+    let only = Value::List(vec![Value::Integer(2), Value::Integer(3)]);
+    assert_eq!(values(&Params::from([("cpus".to_owned(), only)])), [Value::Integer(1)]);
+    let sized = PLAIN.replace("\"integer\"\ndefault = 1", "\"bytes\"\nresolved = \"memory\"\ntimes = 0.25");
+    let facts = Facts { memory: Bytes(16 << 30), ..Facts::default() };
+    assert_eq!(parse(&sized).unwrap().resolve(&Params::new(), &facts)["n"], [Value::Text("4g".into())]);
+}
+
+#[test]
+fn a_folder_is_read_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("a.toml", PLAIN);
+    write("notes.txt", "no definition");
+    let mut registry = crate::Registry::default();
+    registry.add_folder(folder.path()).unwrap();
+    assert!(registry.test("plain").is_some());
+    write("b.toml", PLAIN);
+    let error = registry.add_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("both define the test `plain`: rename one, or remove it"), "{error}");
+    write("b.toml", "name = 3\n");
+    let error = registry.add_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("b.toml:1:8: invalid type: integer `3`, expected a string"), "{error}");
+    let error = registry.add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
+    assert!(error.contains("nosuch` cannot be read: No such file"), "{error}");
+}
+
+/// Whatever can be asked of a definition without a worker.
+fn ask_everything(test: &Declarative) {
+    let declaration = test.declaration();
+    let mut params = defaults(&declaration);
+    for (name, values) in test.resolve(&params, &Facts::default()) {
+        params.extend(values.into_iter().next().map(|value| (name, value)));
+    }
+    let _ = (test.metrics(&params), test.requires(&params), test.unsupported(&params, &Facts::default()));
+    let _ = test.study(&params, &crate::Artefacts::new(Path::new("/nosuch")));
+    let bindings = Bindings { params: &params, builtins: BTreeMap::new() };
+    for command in test.definition.build.iter().chain(&test.definition.setup) {
+        let _ = command.fill(&bindings);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damaged_definition_panics(which in 0usize..9, cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
+        let mut text: Vec<char> = shipped::text(which).chars().collect();
+        for (at, length, with) in cuts {
+            let at = at % text.len().max(1);
+            let end = (at + length).min(text.len());
+            text.splice(at..end, with.chars());
+        }
+        if let Ok(test) = parse(&text.into_iter().collect::<String>()) {
+            ask_everything(&test);
+        }
+    }
+
+    #[test]
+    fn no_lines_of_definitions_in_another_order_panic(lines in prop::collection::vec((0usize..9, 0usize..200), 0..60)) {
+        let texts: Vec<Vec<&str>> = (0..9).map(|which| shipped::text(which).lines().collect()).collect();
+        let text: Vec<&str> = lines.iter().map(|(which, line)| texts[*which][line % texts[*which].len()]).collect();
+        if let Ok(test) = parse(&text.join("\n")) {
+            ask_everything(&test);
+        }
+    }
+
+    #[test]
+    fn no_text_panics(text: String) {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_output_of_a_tool_panics_or_counts_by_chance(output in "[ -~\n]{0,200}") {
+        let folder = crate::testing::folder(&[
+            ("circumstances.json", r#"{"definition":"","effort":{"by":"time","seconds":1.0}}"#),
+            ("run.process.json", &process(1.0)),
+            ("run.stdout", &output),
+        ]);
+        let artefacts = crate::Artefacts::new(folder.path());
+        for test in shipped() {
+            let params = defaults(&test.declaration());
+            let measured = crate::evaluate::evaluate(&test, &params, &artefacts);
+            prop_assert_ne!(measured.validity, wb_model::Validity::Valid);
+        }
+    }
+}
+
+/// How a process ran that took so many seconds.
+fn process(seconds: f64) -> String {
+    let usage = wb_sys::process::ResourceUse::default();
+    serde_json::json!({ "elapsed-seconds": seconds, "usage": usage }).to_string()
+}
