@@ -290,7 +290,11 @@ mod tests {
     fn levels_stand_beside_those_that_the_system_names() {
         let points: Vec<(f64, f64)> = (10..24)
             .map(|power| {
-                let speed = if power <= 15 { 100e3 } else { if power <= 20 { 40e3 } else { 10e3 } };
+                let speed = match power {
+                    ..=15 => 100e3,
+                    16..=20 => 40e3,
+                    _ => 10e3,
+                };
                 (f64::from(1 << power), speed)
             })
             .collect();
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!(answers.iter().map(|answer| answer.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
         assert_eq!(
             answers[0].because,
-            "from 100 GB/s to 40.0 GB/s in blocks larger than 32 KiB; the system names an L1 of 32 KiB"
+            "from 100 GB/s to 40 GB/s in blocks larger than 32 KiB; the system names an L1 of 32 KiB"
         );
         assert!(answers[1].because.ends_with("the system names no cache near that"));
     }
