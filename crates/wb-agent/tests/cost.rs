@@ -1,4 +1,4 @@
-//! What measuring costs, printed and not judged: `cargo test -p wb-agent --release --test cost -- --ignored --nocapture`.
+//! What measuring costs, printed and not judged: `cargo test -p wb-agent --release --test cost -- --ignored --nocapture --test-threads=1`.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
