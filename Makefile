@@ -27,4 +27,5 @@ test-system: ## the tests that need a VM or a browser
 
 bench: ## our speed against the field's own tools, in turns; ARGS="himeno --pairs 11" chooses
 	@scripts/setup demo bench
+	cargo build --release -p weighbridge -p wb-bench
 	cargo run --release -p wb-bench -- $(ARGS)

@@ -1,4 +1,4 @@
-//! Weighbridge's own speed against its peers, alternating in one run.
+//! Weighbridge's own speed against its peers, alternating in one run, and its own cost against limits.
 //!
 //! For: saying by how much our kernels are faster or slower than the field's standard tools on
 //! this machine, with an interval. Every figure comes from a process of its own; the two sides of
@@ -7,10 +7,13 @@
 //! Must not know: plans, runs, tests. It measures kernels and commands, not cells.
 //!
 //! Start with [`pairs`], which runs and judges rows; each subject (`himeno.rs`, `ramspeed.rs`, …)
-//! only says which rows there are.
+//! only says which rows there are. [`limits`] does the same for figures that have no peer, of the
+//! harness (`harness.rs`).
 
 mod exec;
+mod harness;
 mod himeno;
+mod limits;
 mod linpack;
 mod machine;
 mod pairs;
@@ -18,9 +21,10 @@ mod place;
 mod ramspeed;
 
 use clap::{Parser, Subcommand};
+use limits::{Checked, Limit};
 use pairs::{Judged, Plan, Row};
 use place::Place;
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{fmt::Display, fs, path::PathBuf, process::ExitCode};
 
 /// Compare our kernels with their peers, alternating in one run
 #[derive(Parser)]
@@ -76,22 +80,29 @@ fn main() -> ExitCode {
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let place = Place::new(args.seconds)?;
-    let wanted = |row: &Row<'_>| args.rows.is_empty() || args.rows.iter().any(|part| row.name.contains(part));
-    let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(wanted).collect();
+    let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
+    let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
+    let limits: Vec<Limit<'_>> = harness::limits(&place).into_iter().filter(|limit| wanted(limit.name)).collect();
     if args.list {
-        rows.iter().for_each(|row| println!("{}", row.name));
+        rows.iter()
+            .map(|row| row.name.as_str())
+            .chain(limits.iter().map(|limit| limit.name))
+            .for_each(|name| println!("{name}"));
         return Ok(());
     }
     println!("{}", machine::line());
     let plan = Plan { pairs: args.pairs };
-    let shown = |judged: Judged| {
-        println!("{judged}");
-        judged
-    };
     let judged: Vec<Judged> = rows.into_iter().map(|row| shown(plan.run(row))).collect();
+    let checked: Vec<Checked> = limits.into_iter().map(|limit| shown(limit.check())).collect();
     if let Some(file) = &args.json {
-        let all = serde_json::json!({ "machine": machine::line(), "rows": judged });
+        let all = serde_json::json!({ "machine": machine::line(), "rows": judged, "limits": checked });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
+}
+
+/// Tells each result as it comes: a later one may take long.
+fn shown<T: Display>(result: T) -> T {
+    println!("{result}");
+    result
 }

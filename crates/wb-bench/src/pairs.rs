@@ -41,7 +41,6 @@ impl<'a> Row<'a> {
     }
 }
 
-#[allow(dead_code)]
 impl Side {
     pub(crate) fn new(name: &str, command: Vec<String>, figure: impl Fn(&str) -> Option<f64> + 'static) -> Self {
         Self { name: name.to_owned(), command, env: Vec::new(), folder: None, figure: Box::new(figure) }

@@ -31,6 +31,12 @@ impl Place {
         Ok(vec![self.program.display().to_string(), "exec".into(), kernel.into(), config])
     }
 
+    /// The program that users start, built beside this one.
+    pub(crate) fn weighbridge(&self) -> Result<PathBuf, String> {
+        let program = self.program.with_file_name("weighbridge");
+        if program.is_file() { Ok(program) } else { Err(format!("{} is not built", program.display())) }
+    }
+
     /// Compiles a peer by gcc; returns the program.
     pub(crate) fn compile(&self, name: &str, source: &str, flags: &[String]) -> Result<PathBuf, String> {
         let file = self.folder().join(format!("{name}.c"));

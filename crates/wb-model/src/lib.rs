@@ -30,4 +30,4 @@ pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, Params, Value};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};
-pub use unit::{Figure, Unit};
+pub use unit::{Figure, Unit, counted};

@@ -111,6 +111,11 @@ fn digits(value: f64) -> String {
     }
 }
 
+/// So many of a thing, in words: `1 cell`, `3 cells`.
+pub fn counted(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -201,10 +201,10 @@ fn levels(cell: &Solved<'_>) -> Vec<Answer> {
     let named: Vec<(u8, f64)> =
         (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == TITLE).flat_map(|(_, lines)| lines);
+    let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
     let answer = |(op, points): &(String, Vec<(f64, f64)>)| {
         let seen = knees::knees(points).into_iter().enumerate();
-        seen.map(|(at, knee)| level(&format!("{op}: level {} ends ({})", at + 1, cell.case), knee, &named))
-            .collect::<Vec<_>>()
+        seen.map(|(at, knee)| level(&format!("{op}: level {} ends{case}", at + 1), knee, &named)).collect::<Vec<_>>()
     };
     lines.flat_map(answer).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wb_model::{CellId, Purpose};
+use wb_model::{CellId, Purpose, counted};
 use wb_run::Progress;
 
 use crate::commands::lasting;
@@ -37,7 +37,7 @@ impl Watcher {
             Progress::Started { cells, complete, unsupported, seconds } => {
                 self.cells = *cells;
                 let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
-                self.line(&format!("{cells} cells to measure{already}; about {}", lasting(*seconds)));
+                self.line(&format!("{} to measure{already}; about {}", counted(*cells, "cell"), lasting(*seconds)));
                 for (cell, reason) in unsupported {
                     self.line(&format!("{cell}: unsupported: {reason}"));
                 }

@@ -136,8 +136,13 @@ fn section(title: &str, body: String, style: Style) -> String {
 fn footer(study: &Study, style: Style) -> String {
     let run = &study.run;
     let share = words::workload_share(study).map(|share| format!(", {share} of it workload")).unwrap_or_default();
-    let time = format!("{} cells: {}; {}{share}", study.cells.len(), words::tally(study), words::duration(run.seconds));
-    let machine: Vec<&str> = run.machine.iter().map(|(_, text)| text.as_str()).collect();
+    let time = format!(
+        "{}: {}; {}{share}",
+        wb_model::counted(study.cells.len(), "cell"),
+        words::tally(study),
+        words::duration(run.seconds)
+    );
+    let machine: Vec<String> = run.machine.iter().map(|(name, text)| format!("{name} {text}")).collect();
     let lines = [time, machine.join(" · ")].into_iter().filter(|line| !line.is_empty());
     let wrapped = lines.flat_map(|line| wrap(&clean(&line), style.width));
     let painted: String = wrapped.map(|line| style.paint(&line, Tone::Quiet) + "\n").collect();

@@ -1,0 +1,107 @@
+//! What the harness itself costs: `weighbridge` as a user starts it, each figure against its limit.
+
+use crate::{
+    limits::{Bound, Figure, Limit},
+    place::Place,
+};
+use procfs::process::Process;
+use std::{
+    collections::BTreeMap,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use wb_stats::Samples;
+
+/// How often the controller and its agent are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Starts of `--help`; the median counts.
+const STARTS: usize = 101;
+
+/// Samples as they are by default, one warm-up and six of five seconds, of three kinds of workload.
+const DEFAULT: [&str; 5] =
+    ["himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
+
+pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
+    vec![
+        Limit::new("harness, samples of 5 s", || run(place, "default", &DEFAULT, Some(Bound::AtLeast(90.0)))),
+        Limit::new("harness, plan quick", || run(place, "quick", &["--plan", "quick"], None)),
+        Limit::new("harness, weighbridge --help", || help(place)),
+    ]
+}
+
+/// One run into a fresh folder: the share of workload in its wall time, and what controller and agent took.
+fn run(place: &Place, name: &str, args: &[&str], share: Option<Bound>) -> Result<Vec<Figure>, String> {
+    let folder = place.folder().join(name);
+    let program = place.weighbridge()?;
+    let start = Instant::now();
+    let child = Command::new(&program).arg("run").args(args).arg("--into").arg(&folder).stdout(Stdio::null()).spawn();
+    let cost = Cost::of(&mut child.map_err(|error| format!("{}: {error}", program.display()))?)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();
+    let summary = summary.map_err(|error| error.to_string())?;
+    let summary: serde_json::Value = serde_json::from_slice(&summary.stdout).map_err(|error| error.to_string())?;
+    let workload = summary["run"]["workload_seconds"].as_f64().ok_or("the summary has no workload_seconds")?;
+    Ok(vec![
+        Figure::new("wall time", seconds, "s", None),
+        Figure::new("workload in the wall time", workload / seconds * 100.0, "%", share),
+        Figure::new("controller and agent, of one core", cost.cpu / seconds * 100.0, "%", Some(Bound::Below(1.0))),
+        Figure::new("controller and agent, memory at most", cost.memory / 1e6, "MB", Some(Bound::Below(40.0))),
+    ])
+}
+
+/// The median time from starting `--help` to its end.
+fn help(place: &Place) -> Result<Vec<Figure>, String> {
+    let program = place.weighbridge()?;
+    let start = || {
+        let start = Instant::now();
+        let ended = Command::new(&program).arg("--help").stdout(Stdio::null()).status();
+        ended.map(|_| start.elapsed().as_secs_f64() * 1e3).map_err(|error| format!("{}: {error}", program.display()))
+    };
+    let times = (0..STARTS).map(|_| start()).collect::<Result<Vec<f64>, String>>()?;
+    let median = Samples::new(&times).map_err(|error| error.to_string())?.median();
+    Ok(vec![Figure::new("median time of a start", median, "ms", Some(Bound::Below(10.0)))])
+}
+
+/// What the controller and the agent, its child, took; what they started is not theirs.
+struct Cost {
+    /// CPU time in seconds.
+    cpu: f64,
+    /// Most memory held, in bytes.
+    memory: f64,
+}
+
+impl Cost {
+    /// Looks at both until the controller ends.
+    fn of(controller: &mut Child) -> Result<Self, String> {
+        let mut seen = BTreeMap::new();
+        while controller.try_wait().map_err(|error| error.to_string())?.is_none() {
+            for process in family(controller.id()) {
+                if let Some(cost) = Self::read(&process) {
+                    seen.insert(process.pid(), cost);
+                }
+            }
+            thread::sleep(LOOK);
+        }
+        let sum = |part: fn(&Self) -> f64| seen.values().map(part).sum();
+        Ok(Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) })
+    }
+
+    fn read(process: &Process) -> Option<Self> {
+        let (stat, status) = (process.stat().ok()?, process.status().ok()?);
+        let ticks = (stat.utime + stat.stime) as f64;
+        Some(Self { cpu: ticks / procfs::ticks_per_second() as f64, memory: status.vmhwm? as f64 * 1024.0 })
+    }
+}
+
+/// The controller and the agent under it, while they run.
+fn family(controller: u32) -> Vec<Process> {
+    let is_agent =
+        |process: &Process| process.cmdline().is_ok_and(|line| line.get(1).is_some_and(|arg| arg == "agent"));
+    let Ok(controller) = Process::new(controller as i32) else { return Vec::new() };
+    let children = controller.task_main_thread().and_then(|task| task.children()).unwrap_or_default();
+    let agents = children.into_iter().filter_map(|child| Process::new(child as i32).ok()).filter(is_agent);
+    let agents: Vec<Process> = agents.collect();
+    std::iter::once(controller).chain(agents).collect()
+}

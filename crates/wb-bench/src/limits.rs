@@ -1,0 +1,111 @@
+//! Figures that stand alone, each against a limit of its own.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Some figures that are taken together.
+pub(crate) struct Limit<'a> {
+    pub(crate) name: &'static str,
+    take: Box<Take<'a>>,
+}
+
+/// Takes the figures, or says why there are none.
+type Take<'a> = dyn FnOnce() -> Result<Vec<Figure>, String> + 'a;
+
+/// One figure.
+#[derive(Serialize)]
+pub(crate) struct Figure {
+    what: &'static str,
+    value: f64,
+    unit: &'static str,
+    bound: Option<Bound>,
+}
+
+/// What a figure must keep to.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    Below(f64),
+}
+
+/// Figures that have been taken.
+#[derive(Serialize)]
+pub(crate) struct Checked {
+    name: &'static str,
+    outcome: Result<Vec<Figure>, String>,
+}
+
+impl<'a> Limit<'a> {
+    pub(crate) fn new(name: &'static str, take: impl FnOnce() -> Result<Vec<Figure>, String> + 'a) -> Self {
+        Self { name, take: Box::new(take) }
+    }
+
+    pub(crate) fn check(self) -> Checked {
+        Checked { name: self.name, outcome: (self.take)() }
+    }
+}
+
+impl Figure {
+    pub(crate) fn new(what: &'static str, value: f64, unit: &'static str, bound: Option<Bound>) -> Self {
+        Self { what, value, unit, bound }
+    }
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::Below(limit) => value < limit,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(least) => write!(f, "at least {least}"),
+            Self::Below(limit) => write!(f, "below {limit}"),
+        }
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name;
+        let figures = match &self.outcome {
+            Ok(figures) => figures,
+            Err(why) => return write!(f, "{name}: SKIPPED: {why}"),
+        };
+        let lines = figures.iter().map(|Figure { what, value, unit, bound }| match bound {
+            Some(bound) => {
+                let verdict = if bound.holds(*value) { "ok" } else { "short" };
+                format!("{name}: {what} {value:.2} {unit}, wanted {bound} {unit}: {verdict}")
+            }
+            None => format!("{name}: {what} {value:.2} {unit}"),
+        });
+        f.write_str(&lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_is_held_against_its_bound() {
+        let figures = || {
+            Ok(vec![
+                Figure::new("share", 89.99, "%", Some(Bound::AtLeast(90.0))),
+                Figure::new("memory", 39.5, "MB", Some(Bound::Below(40.0))),
+                Figure::new("time", 1.0, "s", None),
+            ])
+        };
+        assert_eq!(
+            Limit::new("row", figures).check().to_string(),
+            "row: share 89.99 %, wanted at least 90 %: short\nrow: memory 39.50 MB, wanted below 40 MB: ok\nrow: time 1.00 s"
+        );
+        let none = Limit::new("row", || Err("no program".into())).check();
+        assert_eq!(none.to_string(), "row: SKIPPED: no program");
+    }
+}
