@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The system refused.
-    #[error("cannot {what} {}: {source}{}", path.display(), way_out(source))]
+    #[error("cannot {what} {}: {source}{}", path.display(), way_out(what, source))]
     Io {
         /// What was tried: `read`, `write`, `create`.
         what: &'static str,
@@ -16,16 +16,30 @@ pub enum RecordError {
         /// The system's word.
         source: io::Error,
     },
-    /// A folder that holds something else.
-    #[error("{} is not a run folder: it has files but no run.json; name a new or empty folder", path.display())]
-    NotARun {
+    /// A folder that holds something else, and nothing is written among that.
+    #[error("{} is no run folder: it has files but no run.json; name a new or empty folder", path.display())]
+    Foreign {
         /// Which.
         path: PathBuf,
+    },
+    /// Something else is at the place of a run.
+    #[error("{} is no run: {why}; name the folder that `weighbridge run --into` wrote", path.display())]
+    NotARun {
+        /// What is there.
+        path: PathBuf,
+        /// What speaks against it.
+        why: &'static str,
     },
     /// There is nothing at this place.
     #[error("there is no run at {}: `weighbridge run` makes one", path.display())]
     NoRun {
         /// Where.
+        path: PathBuf,
+    },
+    /// The journal of a run that has samples is not there.
+    #[error("{} is gone, and only it says what the attempts in this folder are: put it back", path.display())]
+    NoJournal {
+        /// Where it should be.
         path: PathBuf,
     },
     /// Another controller is writing to it.
@@ -34,9 +48,23 @@ pub enum RecordError {
         /// Which.
         path: PathBuf,
     },
-    /// A file that does not say what it should.
-    #[error("{}:{line}: {why}; everything before it can be read, and this file was changed by something else", path.display())]
+    /// A line within the journal that is none, while later ones are.
+    #[error(
+        "{}:{line}: {why}; something else changed this file: put the line right or remove it, and what it told is \
+         measured again",
+        path.display()
+    )]
     Torn {
+        /// Which.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file that does not say what it should.
+    #[error("{}:{line}: {why}; something else changed this file: put it back as it was", path.display())]
+    Damaged {
         /// Which.
         path: PathBuf,
         /// Its line, from 1.
@@ -56,8 +84,9 @@ pub enum RecordError {
     },
 }
 
-fn way_out(error: &io::Error) -> &'static str {
+fn way_out(what: &str, error: &io::Error) -> &'static str {
     match error.kind() {
+        io::ErrorKind::PermissionDenied if what == "read" => "; it belongs to somebody else",
         io::ErrorKind::StorageFull => "; free some space and run the same line again: it goes on from here",
         io::ErrorKind::PermissionDenied => "; choose a folder that you may write to",
         _ => "",

@@ -26,7 +26,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
         let _ = fs::remove_file(&beside);
     }
     written.map_err(RecordError::io("write", path))?;
-    sync_folder(path.parent().unwrap_or(Path::new(".")))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
 /// Makes the entries of a folder lasting.
@@ -52,7 +53,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordEr
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RecordError::io("read", path)(error)),
     };
-    serde_json::from_slice(&text).map(Some).map_err(|error| RecordError::Torn {
+    serde_json::from_slice(&text).map(Some).map_err(|error| RecordError::Damaged {
         path: path.to_owned(),
         line: error.line(),
         why: error.to_string(),

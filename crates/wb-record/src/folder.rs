@@ -1,9 +1,10 @@
 //! The run folder: which file is where, and who may write.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use wb_model::{Case, CellId, Purpose, Sha256};
+use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 
 use crate::run_file::SCHEMA;
 use crate::{Definitions, Entry, Journal, Line, RecordError, RunFile, files};
@@ -21,13 +22,16 @@ pub struct RunFolder {
 impl RunFolder {
     /// Opens a run for writing, or makes a new one; nobody else may write to it meanwhile.
     pub fn create(path: &Path) -> Result<Self, RecordError> {
+        if path.exists() && !path.is_dir() {
+            return Err(RecordError::NotARun { path: path.to_owned(), why: "it is no folder" });
+        }
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
             let mut entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
             // A controller may have been killed between making the folder and its first entry.
             let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
-                return Err(RecordError::NotARun { path: path.to_owned() });
+                return Err(RecordError::Foreign { path: path.to_owned() });
             }
         }
         let journal = path.join("journal.jsonl");
@@ -42,12 +46,20 @@ impl RunFolder {
 
     /// Opens a run for reading.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
-        if path.join("run.json").is_file() {
-            return Ok(Self { path: path.to_owned(), lock: None });
+        match fs::metadata(path.join("run.json")) {
+            Ok(_) => return Ok(Self { path: path.to_owned(), lock: None }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(RecordError::io("read", path)(error));
+            }
+            Err(_) => {}
         }
-        let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         let path = path.to_owned();
-        Err(if holds_something { RecordError::NotARun { path } } else { RecordError::NoRun { path } })
+        if path.exists() && !path.is_dir() {
+            return Err(RecordError::NotARun { path, why: "it is no folder" });
+        }
+        let holds_something = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
+        let other = |path| RecordError::NotARun { path, why: "it has no run.json" };
+        Err(if holds_something { other(path) } else { RecordError::NoRun { path } })
     }
 
     /// Where it is.
@@ -86,13 +98,38 @@ impl RunFolder {
 
     /// Opens its journal for writing, with the lines that are there.
     pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
-        Journal::open(&self.path.join("journal.jsonl"))
+        let path = self.path.join("journal.jsonl");
+        let (journal, lines) = Journal::open(&path)?;
+        self.journal_of(lines).map(|lines| (journal, lines))
     }
 
     /// Reads its journal; none is an empty one.
     pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
         let path = self.path.join("journal.jsonl");
-        if path.exists() { Journal::read(&path) } else { Ok(Vec::new()) }
+        self.journal_of(if path.exists() { Journal::read(&path)? } else { Vec::new() })
+    }
+
+    /// The lines of the journal, unless they are gone: a controller that was killed before the first of them
+    /// left no attempts either.
+    fn journal_of(&self, lines: Vec<Line>) -> Result<Vec<Line>, RecordError> {
+        let run = self.run_file()?;
+        let has_attempts = |cell: &CellId| self.serial(cell).join(case_folder(&cell.case)).is_dir();
+        if lines.is_empty() && run.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
+            return Err(RecordError::NoJournal { path: self.path.join("journal.jsonl") });
+        }
+        Ok(lines)
+    }
+
+    /// The folder of the definitions of the run's own tests, those that do not come with the program.
+    pub fn tests(&self) -> PathBuf {
+        self.path.join("tests.d")
+    }
+
+    /// Keeps the definition of such a test, without which its samples cannot be read elsewhere.
+    pub fn keep_test(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
+        let folder = self.tests();
+        fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
+        files::write_whole(&folder.join(format!("{test}.toml")), text.as_bytes())
     }
 
     /// The folder of a cell's test: `PROFILE/TEST/SERIAL`.
@@ -152,7 +189,7 @@ mod tests {
         drop(first);
         assert!(RunFolder::create(&run).is_ok());
         fs::write(folder.path().join("letter.txt"), "mine").unwrap();
-        assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::NotARun { .. })));
+        assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::Foreign { .. })));
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
     }
 

@@ -184,7 +184,7 @@ fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<Parsed<'a>, RecordError> {
         serde_json::from_slice(line).map_err(|error| RecordError::Torn {
             path: path.to_owned(),
             line: index + 1,
-            why: format!("this line of the journal is not whole ({error})"),
+            why: format!("no whole line of a journal ({error})"),
         })
     });
     Ok(Parsed { lines: lines.collect::<Result<_, _>>()?, torn: (!torn.is_empty()).then_some(torn) })

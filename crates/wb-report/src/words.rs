@@ -1,6 +1,6 @@
 //! How things are said, wherever they are shown.
 
-use wb_model::{CellOutcome, Direction, Metric, Unit, Validity, WorkerName};
+use wb_model::{CellOutcome, Direction, Metric, Unit, Validity, WorkerName, counted};
 use wb_stats::{Rule, Summary};
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
 
@@ -68,17 +68,37 @@ pub(crate) fn outcome(outcome: &CellOutcome) -> String {
 pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
         CellOutcome::Measured => None,
-        CellOutcome::NotConverged { percent } => Some(format!("±{percent:.1} % reached, wanted: {}", rule(&cell.rule))),
-        CellOutcome::Partial { valid, wanted } => Some(format!("{valid} valid samples of at least {wanted}")),
+        CellOutcome::NotConverged { percent } => {
+            let reached = match cell.rule {
+                Rule::Precision { .. } => format!("±{percent:.1} %"),
+                Rule::MaxStddev { .. } => format!("{percent:.1} % standard deviation"),
+            };
+            Some(format!("{reached} reached, wanted: {}{}", rule(&cell.rule), ended(cell)))
+        }
+        CellOutcome::Partial { valid, wanted } if *valid >= wb_study::cell::wanted(cell.rule) => {
+            Some(format!("{} as asked for, and an interval of 95 % needs {wanted}", counted(*valid, "sample"),))
+        }
+        CellOutcome::Partial { valid, wanted } => {
+            Some(format!("{} of at least {wanted}{}", counted(*valid, "valid sample"), ended(cell)))
+        }
         CellOutcome::Failed { reason } | CellOutcome::Unsupported { reason } => Some(reason.clone()),
     }
+}
+
+/// What ended a cell before its rule was met.
+fn ended(cell: &CellResult) -> String {
+    cell.ended_by.as_ref().map_or("; not done yet".to_owned(), |by| format!("; {by}"))
 }
 
 /// When there are samples enough.
 pub(crate) fn rule(rule: &Rule) -> String {
     match *rule {
         Rule::Precision { percent, min_samples, max_samples } => {
-            format!("±{percent} % of the median, {min_samples} to {max_samples} samples")
+            let samples = match max_samples - min_samples {
+                0 => counted(min_samples, "sample"),
+                _ => format!("{min_samples} to {max_samples} samples"),
+            };
+            format!("±{percent} % of the median, {samples}")
         }
         Rule::MaxStddev { samples, max_stddev_percent, max_failures } => {
             format!("{samples} samples within {max_stddev_percent} % standard deviation, {max_failures} tries")
@@ -98,6 +118,14 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
 pub(crate) fn disturbed(cell: &CellResult) -> usize {
     let disturbed = |sample: &&SampleResult| sample.purpose == Purpose::Sample && !sample.disturbances.is_empty();
     cell.samples.iter().filter(disturbed).count()
+}
+
+/// The samples of a cell whose values do not count, warm-ups apart.
+pub(crate) fn invalid(cell: &CellResult) -> usize {
+    let invalid = |sample: &&SampleResult| {
+        sample.purpose == Purpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
+    };
+    cell.samples.iter().filter(invalid).count()
 }
 
 /// Under which key a sample holds its value of this metric, of one worker or aggregated over all.
@@ -155,7 +183,7 @@ pub(crate) fn tally(study: &Study) -> String {
 /// The share of the wall time in which workload ran.
 pub(crate) fn workload_share(study: &Study) -> Option<String> {
     let share = study.run.workload_seconds / study.run.seconds * 100.0;
-    share.is_finite().then(|| format!("{share:.0} %"))
+    (share.is_finite() && share > 0.0).then(|| format!("{share:.0} %"))
 }
 
 #[cfg(test)]

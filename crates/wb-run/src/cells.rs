@@ -1,8 +1,9 @@
 //! A cell while it is being measured.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use wb_model::{AttemptOutcome, Params, Placement, Purpose, Validity};
+use wb_model::{AttemptOutcome, Params, Placement, Purpose, Validity, counted};
 use wb_plan::{Cell, Sampling};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision};
@@ -74,17 +75,22 @@ impl Measuring {
         if let Some(by) = self.ended_by(sampling) {
             return Next::Nothing(by);
         }
-        let warm = self.finished(Purpose::WarmUp);
-        if warm < sampling.warm_up {
-            return Next::Attempt(Purpose::WarmUp, warm);
+        if (self.finished(Purpose::WarmUp).len() as u32) < sampling.warm_up {
+            return Next::Attempt(Purpose::WarmUp, self.first_without(Purpose::WarmUp));
         }
-        Next::Attempt(Purpose::Sample, self.finished(Purpose::Sample))
+        Next::Attempt(Purpose::Sample, self.first_without(Purpose::Sample))
     }
 
-    /// Attempts for a purpose that ran to their end and are whole.
-    fn finished(&self, purpose: Purpose) -> u32 {
+    /// The numbers of the samples for a purpose with an attempt that ran to its end and is whole.
+    fn finished(&self, purpose: Purpose) -> BTreeSet<u32> {
         let of_purpose = self.studied.iter().filter(|studied| studied.attempt.ended.purpose == purpose);
-        of_purpose.filter(|studied| studied.attempt.is_finished()).count() as u32
+        of_purpose.filter(|studied| studied.attempt.is_finished()).map(|s| s.attempt.ended.sample).collect()
+    }
+
+    /// The first sample for a purpose that has no such attempt.
+    fn first_without(&self, purpose: Purpose) -> u32 {
+        let finished = self.finished(purpose);
+        (0..).find(|number| !finished.contains(number)).unwrap_or_default()
     }
 
     /// What ended it, if anything did.
@@ -107,7 +113,8 @@ impl Measuring {
         let in_vain = this_entry.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
         if in_vain >= sampling.attempts {
             let last = this_entry.last().map(Studied::reason).unwrap_or_default();
-            return Some(format!("given up after {in_vain} attempts in vain, the last one {last}"));
+            let tries = counted(in_vain as usize, "attempt");
+            return Some(format!("given up after {tries} in vain, the last one {last}"));
         }
         let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
         (seconds >= sampling.budget.seconds()).then(|| format!("its time budget of {} is spent", sampling.budget))
@@ -119,8 +126,8 @@ impl Measuring {
             return 0.0;
         }
         let wanted = wb_study::cell::wanted(self.definition.rule) as u32;
-        let taken = self.finished(Purpose::Sample);
-        let warm_ups = sampling.warm_up.saturating_sub(self.finished(Purpose::WarmUp));
+        let taken = self.finished(Purpose::Sample).len() as u32;
+        let warm_ups = sampling.warm_up.saturating_sub(self.finished(Purpose::WarmUp).len() as u32);
         let seconds: Vec<f64> = self.studied.iter().map(|studied| studied.attempt.ended.seconds).collect();
         let each = if seconds.is_empty() {
             self.cell.estimate.seconds()

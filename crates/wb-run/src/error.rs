@@ -1,7 +1,7 @@
 //! Why a run could not go on.
 
 use wb_agent::WorkerError;
-use wb_model::{CellId, DefinitionKey};
+use wb_model::{CellId, DefinitionKey, WorkerName};
 use wb_record::RecordError;
 
 /// Why a run could not go on. Everything recorded until then is kept.
@@ -13,6 +13,12 @@ pub enum RunError {
     /// The worker.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// The worker went away while it measured.
+    #[error("the worker `{worker}` is lost: its agent ended")]
+    Lost {
+        /// Which.
+        worker: WorkerName,
+    },
     /// The folder has a cell of the same name that was defined otherwise.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
     Redefined {

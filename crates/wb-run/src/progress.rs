@@ -16,6 +16,8 @@ pub enum Progress {
         /// How long it takes, about, in seconds.
         seconds: f64,
     },
+    /// Something is not as one may think, in a sentence.
+    Noted(String),
     /// An attempt begins.
     AttemptStarted {
         /// At which cell.

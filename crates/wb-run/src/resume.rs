@@ -1,10 +1,11 @@
 //! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
 
 use wb_model::Params;
-use wb_plan::Plan;
-use wb_record::{History, RunFolder};
+use wb_plan::{Plan, Sampling};
+use wb_record::{Entry, History, RunFolder};
 
 use crate::RunError;
+use crate::cells::Measuring;
 
 /// Refuses a plan with a cell that the folder has under another key.
 pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
@@ -26,11 +27,27 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
     Ok(())
 }
 
+/// Samples of a cell do the same work for good, whatever time they are asked to take later: says so where it matters.
+pub fn other_work(earlier: &[Entry], cells: &[Measuring], sampling: &Sampling) -> Option<String> {
+    let before: Sampling = serde_json::from_value(earlier.last()?.sampling.clone()).ok()?;
+    let calibrated = cells.iter().any(|cell| cell.work().is_some());
+    (calibrated && before.min_time != sampling.min_time).then(|| {
+        format!(
+            "cells that have samples keep to the work that took {}, not to the {} asked for now: samples of one cell \
+             do the same",
+            before.min_time, sampling.min_time
+        )
+    })
+}
+
 /// Each parameter that differs, with both values.
 fn differences(before: &Params, now: &Params) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let shown =
-        |params: &Params, name: &str| params.get(name).map_or("nothing".to_owned(), |value| format!("`{value}`"));
+    let shown = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
+        None => "nothing".to_owned(),
+        Some(value) if value.is_empty() => "empty".to_owned(),
+        Some(value) => format!("`{value}`"),
+    };
     let differs = |name: &&String| before.get(*name) != now.get(*name);
     let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
     names.into_iter().filter(differs).map(told).collect()

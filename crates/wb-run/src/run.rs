@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use wb_agent::Worker;
-use wb_model::{CellId, Facts, Purpose, WorkerName};
+use wb_model::{AttemptOutcome, CellId, Facts, Purpose, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_record::journal::EntryEnd;
 use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
@@ -75,8 +75,13 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     }
     let wanted = |cell: &Measuring| matches!(cell.next(&plan.sampling), Next::Attempt(..));
     watch(started(&cells, &plan, wanted));
-    if !cells.iter().any(wanted) && !run.run_file()?.entries.is_empty() {
+    let earlier = run.run_file()?.entries;
+    if !cells.iter().any(wanted) && !earlier.is_empty() {
+        define(&run, &cells)?;
         return Ok(RunEnd::Complete);
+    }
+    if let Some(kept) = resume::other_work(&earlier, &cells, &plan.sampling) {
+        watch(Progress::Noted(kept));
     }
 
     let entry = run.add_entry(Entry {
@@ -93,11 +98,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         metadata: job.metadata,
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.
-    for cell in &cells {
-        let mut definitions = run.definitions(&cell.cell.id)?;
-        definitions.put(cell.definition.clone());
-        run.write_definitions(&cell.cell.id, &definitions)?;
-    }
+    define(&run, &cells)?;
     let mut bench = Bench {
         worker: worker.clone(),
         facts: Arc::new(facts.clone()),
@@ -130,6 +131,20 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     scheduled?;
     ended?;
     Ok(if interrupted { RunEnd::Interrupted } else { RunEnd::Finished })
+}
+
+/// Records what the cells are, and the tests that others would not know.
+fn define(run: &RunFolder, cells: &[Measuring]) -> Result<(), RunError> {
+    for cell in cells {
+        let id = &cell.cell.id;
+        let mut definitions = run.definitions(id)?;
+        definitions.put(cell.definition.clone());
+        run.write_definitions(id, &definitions)?;
+        if let Some(text) = cell.test.definition() {
+            run.keep_test(&id.test, text)?;
+        }
+    }
+    Ok(())
 }
 
 fn measuring(
@@ -232,7 +247,10 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             value,
             disturbances: newest.attempt.ended.disturbances.clone(),
         });
-        Ok(())
+        match &newest.attempt.ended.outcome {
+            AttemptOutcome::Lost { worker } => Err(RunError::Lost { worker: worker.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// A cell that is done is taken down at once, not when its next turn would come.

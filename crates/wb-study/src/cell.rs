@@ -25,7 +25,9 @@ pub struct Judgement {
 /// Decides whether a cell needs more samples. For each disturbed sample another one is taken, up to the
 /// definition's `retakes`; the disturbed ones stay, since dropping samples would choose the result.
 pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -> Judgement {
-    let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
+    let foreign = other_units(definition, studied);
+    let counts = |at: &usize| studied[*at].valid_sample().is_some() && !foreign.contains_key(at);
+    let valid: Vec<usize> = (0..studied.len()).filter(counts).collect();
     let value = |at: &usize| studied[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
     let values: Vec<f64> = valid.iter().filter_map(value).collect();
     let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
@@ -63,28 +65,39 @@ pub fn wanted(rule: Rule) -> usize {
     }
 }
 
-/// Marks samples as not counting whose value is off by a power of 1000: a tool that printed another unit.
-pub fn reject_other_units(definition: &CellDefinition, studied: &mut [Studied]) {
+/// The samples whose value is off by a power of 1000, as positions among the attempts, each with its figures: a tool
+/// that printed another unit.
+fn other_units(definition: &CellDefinition, studied: &[Studied]) -> BTreeMap<usize, String> {
     const FAR: f64 = 300.0;
-    let Some(metric) = primary(definition) else { return };
-    let values: Vec<f64> = studied.iter().filter_map(|s| s.valid_sample()?.get(metric)).collect();
-    let Ok(samples) = Samples::new(&values) else { return };
-    let median = samples.median();
-    for measured in studied.iter_mut().filter_map(|studied| studied.measured.as_mut()) {
-        let Some(value) = measured.get(metric) else { continue };
+    let Some(metric) = primary(definition) else { return BTreeMap::new() };
+    let value = |studied: &Studied| studied.valid_sample()?.get(metric);
+    let values: Vec<f64> = studied.iter().filter_map(value).collect();
+    let Some(median) = Samples::new(&values).ok().filter(|_| values.len() >= 3).map(|samples| samples.median()) else {
+        return BTreeMap::new();
+    };
+    let off = |(at, studied): (usize, &Studied)| {
+        let value = value(studied)?;
         let ratio = (value / median).abs();
-        if values.len() >= 3 && !(1.0 / FAR..FAR).contains(&ratio) {
-            let figures = format!("{} is {value}, {ratio:.3} times the median of its samples", metric.name);
+        let told = || format!("{} is {value}, {ratio:.3} times the median of its samples", metric.name);
+        (!(1.0 / FAR..FAR).contains(&ratio)).then(|| (at, told()))
+    };
+    studied.iter().enumerate().filter_map(off).collect()
+}
+
+/// All that is known of a cell. `ended_by` is what ended it, where its run is done with it.
+pub fn cell_result(
+    definition: &CellDefinition,
+    mut studied: Vec<Studied>,
+    ended_by: Option<&str>,
+    origin: &Origin,
+) -> CellResult {
+    for (at, figures) in other_units(definition, &studied) {
+        if let Some(measured) = &mut studied[at].measured {
             measured.reject(Gate::Possible, figures);
         }
     }
-}
-
-/// All that is known of a cell. `ended` is whether its run is done with it.
-pub fn cell_result(definition: &CellDefinition, mut studied: Vec<Studied>, ended: bool, origin: &Origin) -> CellResult {
-    reject_other_units(definition, &mut studied);
-    let budget = if ended { Budget::Spent } else { Budget::Left };
-    let judgement = judge(definition, &studied, budget);
+    // One that is not done has come as far as one whose budget is spent.
+    let judgement = judge(definition, &studied, Budget::Spent);
     let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
     let mut metrics: Vec<MetricResult> =
         definition.metrics.iter().map(|metric| metric_result(metric, &counted)).collect();
@@ -98,6 +111,7 @@ pub fn cell_result(definition: &CellDefinition, mut studied: Vec<Studied>, ended
         params: definition.params.clone(),
         rule: definition.rule,
         outcome: outcome(definition, &studied, &judgement),
+        ended_by: ended_by.map(str::to_owned),
         findings: findings(definition, &counted),
         curves: merge_curves(&counted),
         latency: nested(&counted),
@@ -113,7 +127,8 @@ fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgeme
     }
     let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
     let wanted = wanted(definition.rule);
-    let failed = || match studied.last() {
+    let in_vain = |studied: &&Studied| studied.valid().is_none() && !studied.is_cancelled();
+    let failed = || match studied.iter().rfind(in_vain) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
         None => CellOutcome::Partial { valid: 0, wanted },
     };

@@ -1,6 +1,6 @@
 //! Why a run cannot be studied.
 
-use wb_model::TestName;
+use wb_model::{CellId, TestName};
 use wb_record::RecordError;
 
 /// Why a run cannot be studied.
@@ -10,12 +10,21 @@ pub enum StudyError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A test of the run is not known here.
-    #[error(
-        "the run has cells of the test `{test}`, which is not known here: put its file into tests.d/ or beside the plan"
-    )]
+    #[error("the run has cells of the test `{test}`, which is not known here: name its file's folder by --tests-d")]
     UnknownTest {
         /// Which.
         test: TestName,
+    },
+    /// A cell that the run wanted, and that nothing defines.
+    #[error(
+        "{path} does not define `{cell}`, which the run has: put the file back, or run the same line again into the \
+         folder, which writes it anew"
+    )]
+    Undefined {
+        /// Which.
+        cell: Box<CellId>,
+        /// The file that should say it.
+        path: String,
     },
     /// A file of the run's environment is no environment.
     #[error("{path}: {why}")]

@@ -58,6 +58,8 @@ pub struct CellResult {
     pub rule: Rule,
     /// What is known of it.
     pub outcome: CellOutcome,
+    /// What ended it, in words; none where its run is not done with it.
+    pub ended_by: Option<String>,
     /// Its metrics, the primary one first.
     pub metrics: Vec<MetricResult>,
     /// Every attempt, in time order, warm-ups included.

@@ -37,8 +37,7 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
             .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
         let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &definition.params, attempt.clone())).collect();
-        let ended = history.ended_by(&definition.cell).is_some();
-        cells.push(cell_result(&definition, studied, ended, &origin));
+        cells.push(cell_result(&definition, studied, history.ended_by(&definition.cell), &origin));
     }
     Ok(Study {
         run: info(run, &head, &history, &clock),
@@ -80,7 +79,11 @@ fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, S
     let mut seen: BTreeSet<&CellId> = BTreeSet::new();
     let mut all = Vec::new();
     for cell in head.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
-        all.extend(run.definitions(cell)?.of(cell).cloned());
+        let undefined = || StudyError::Undefined {
+            cell: Box::new(cell.clone()),
+            path: run.serial(cell).join("definition.json").display().to_string(),
+        };
+        all.push(run.definitions(cell)?.of(cell).cloned().ok_or_else(undefined)?);
     }
     Ok(all)
 }

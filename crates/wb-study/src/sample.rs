@@ -1,7 +1,7 @@
 //! One attempt with what was read out of it.
 
 use wb_model::outcome::Gate;
-use wb_model::{Params, Purpose, Validity};
+use wb_model::{AttemptOutcome, Params, Purpose, Validity};
 use wb_record::Attempt;
 use wb_tests::evaluate::evaluate;
 use wb_tests::{Artefacts, Measured, Test};
@@ -44,6 +44,11 @@ impl Studied {
     /// Whether something from outside disturbed it.
     pub fn is_disturbed(&self) -> bool {
         !self.attempt.ended.disturbances.is_empty()
+    }
+
+    /// Whether the user ended it.
+    pub fn is_cancelled(&self) -> bool {
+        self.attempt.ended.outcome == AttemptOutcome::Cancelled
     }
 
     /// Why it gave no value that counts.

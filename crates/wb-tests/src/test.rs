@@ -116,6 +116,10 @@ pub type AnyPrepared = Box<dyn Any + Send>;
 pub trait Test: Send + Sync {
     /// What it says of itself.
     fn declaration(&self) -> Declaration;
+    /// The text that defines it, where that does not come with the program: a run keeps it.
+    fn definition(&self) -> Option<&str> {
+        None
+    }
     /// Programs it needs on its worker.
     fn requires(&self, params: &Params) -> Vec<Requirement>;
     /// See [`Measure::resolve`].

@@ -1,10 +1,9 @@
 //! Progress as a person wants it: one moving line on a terminal, plain lines elsewhere.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wb_model::{CellId, Purpose, counted};
+use wb_model::{Purpose, counted};
 use wb_run::Progress;
 
 use crate::commands::lasting;
@@ -14,7 +13,8 @@ use crate::console::Console;
 pub(crate) struct Watcher {
     bar: Option<ProgressBar>,
     quiet: bool,
-    values: BTreeMap<CellId, usize>,
+    folder: PathBuf,
+    begun: bool,
     ended: usize,
     cells: usize,
 }
@@ -26,9 +26,12 @@ impl Watcher {
             let style = ProgressStyle::with_template("{bar:24} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1000).with_style(style)
         });
-        let watcher = Self { bar, quiet: console.quiet, values: BTreeMap::new(), ended: 0, cells: 0 };
-        watcher.line(&format!("recording in {}", folder.display()));
-        watcher
+        Self { bar, quiet: console.quiet, folder: folder.to_owned(), begun: false, ended: 0, cells: 0 }
+    }
+
+    /// Whether the run got as far as measuring.
+    pub(crate) fn begun(&self) -> bool {
+        self.begun
     }
 
     /// Tells one thing.
@@ -36,16 +39,19 @@ impl Watcher {
         match progress {
             Progress::Started { cells, complete, unsupported, seconds } => {
                 self.cells = *cells;
+                self.begun = true;
+                self.line(&format!("recording in {}", self.folder.display()));
                 let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
                 self.line(&format!("{} to measure{already}; about {}", counted(*cells, "cell"), lasting(*seconds)));
                 for (cell, reason) in unsupported {
                     self.line(&format!("{cell}: unsupported: {reason}"));
                 }
             }
+            Progress::Noted(note) => self.line(note),
             Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
-                    Purpose::Sample => format!("sample {} of at least {wanted}", sample + 1),
+                    Purpose::Sample => format!("sample {sample} of at least {wanted}"),
                 };
                 self.moving(&format!(
                     "{}/{} cells, {} left │ {cell} {what}, {} left",
@@ -55,20 +61,15 @@ impl Watcher {
                     lasting(*cell_seconds)
                 ));
             }
-            Progress::AttemptEnded { cell, purpose, outcome, invalid, value, disturbances, .. } => {
+            Progress::AttemptEnded { cell, purpose, sample, outcome, invalid, value, disturbances } => {
                 if !outcome.is_completed() {
                     self.line(&format!("{cell}: {outcome}"));
                 } else if let Some(invalid) = invalid {
                     self.line(&format!("{cell}: {invalid}"));
-                } else if *purpose == Purpose::Sample {
-                    let taken = self.values.entry(cell.clone()).or_default();
-                    *taken += 1;
-                    let taken = *taken;
+                } else if *purpose == Purpose::Sample && self.bar.is_none() {
                     let figure = value.as_ref().map(|(metric, value)| metric.unit.figure(*value).to_string());
                     let disturbed = if disturbances.is_empty() { "" } else { ", disturbed" };
-                    if self.bar.is_none() {
-                        self.line(&format!("{cell}: sample {taken}: {}{disturbed}", figure.unwrap_or_default()));
-                    }
+                    self.line(&format!("{cell}: sample {sample}: {}{disturbed}", figure.unwrap_or_default()));
                 }
             }
             Progress::CellEnded { cell, by } => {

@@ -6,13 +6,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 const OURS: &str = "MIT OR Apache-2.0";
 
-const ALLOWED: [&str; 9] = [
+const ALLOWED: [&str; 10] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "ISC",
     "MIT",
+    "MIT-0",
     "MPL-2.0",
     "Unicode-3.0",
     "Zlib",

@@ -54,17 +54,15 @@ fn line(group: &Group, cell: &CellResult) -> Vec<Cell> {
     let summary = primary.and_then(|primary| primary.summary.as_ref());
     let or_none = |text: Option<String>| text.unwrap_or_else(|| words::NONE.to_owned());
     let median = primary.zip(summary).map(|(primary, summary)| primary.metric.unit.figure(summary.median).to_string());
-    let disturbed = match words::disturbed(cell) {
-        0 => String::new(),
-        count => format!(", {count} disturbed"),
-    };
+    let some = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
+    let remarks = some(words::invalid(cell), "invalid") + &some(words::disturbed(cell), "disturbed");
     vec![
         format!("  {}", group.label(cell)).into(),
         or_none(median).into(),
         summary.and_then(words::plus_minus).unwrap_or_default().into(),
         or_none(summary.and_then(words::spread)).into(),
         summary.map_or(0, |summary| summary.n).to_string().into(),
-        Cell::toned(words::outcome(&cell.outcome) + &disturbed, tone),
+        Cell::toned(words::outcome(&cell.outcome) + &remarks, tone),
     ]
 }
 
@@ -96,12 +94,18 @@ fn undisturbed(groups: &[Group], style: Style) -> String {
     if any { style.section("with and without the disturbed samples") + &table.draw(style) } else { String::new() }
 }
 
+/// What could not be measured as asked, and what was measured with wider intervals than asked: the one decides the
+/// exit status, the other does not.
 fn shortfalls(study: &Study, style: Style) -> String {
-    let short = study.cells.iter().filter_map(|cell| {
-        let why = words::shortfall(cell)?;
-        Some(style.remark(&cell.cell.to_string(), &format!("{}: {why}", words::outcome(&cell.outcome))))
-    });
-    section("not as asked for", short.collect(), style)
+    let told = |short: bool| {
+        let cells = study.cells.iter().filter(move |cell| cell.outcome.falls_short() == short);
+        let remark = |cell: &CellResult| {
+            let why = words::shortfall(cell)?;
+            Some(style.remark(&cell.cell.to_string(), &format!("{}: {why}", words::outcome(&cell.outcome))))
+        };
+        cells.filter_map(remark).collect()
+    };
+    section("not measured as asked", told(true), style) + &section("less precise than asked", told(false), style)
 }
 
 fn findings(study: &Study, style: Style) -> String {

@@ -61,6 +61,7 @@ impl Made {
             params,
             rule: Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
             outcome: CellOutcome::Measured,
+            ended_by: Some("its rule is met".to_owned()),
             metrics: vec![],
             samples: vec![],
             curves: vec![],

@@ -43,6 +43,8 @@ use template::Bindings;
 #[derive(Debug)]
 pub struct Declarative {
     definition: Definition,
+    /// As it was written, unless it comes with the program.
+    text: Option<String>,
 }
 
 impl Declarative {
@@ -51,7 +53,8 @@ impl Declarative {
     /// # Errors
     /// When it says something that a definition cannot say; the error has the place.
     pub fn parse(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
-        Definition::read(name, text, folder).map(|definition| Self { definition })
+        let own = folder.map(|_| text.to_owned());
+        Definition::read(name, text, folder).map(|definition| Self { definition, text: own })
     }
 
     /// Reads the definition in a file.
@@ -98,6 +101,10 @@ impl Declarative {
 impl Test for Declarative {
     fn declaration(&self) -> Declaration {
         self.definition.declaration.clone()
+    }
+
+    fn definition(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
     fn requires(&self, params: &Params) -> Vec<Requirement> {

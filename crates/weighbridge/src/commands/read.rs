@@ -14,7 +14,7 @@ use crate::exit::Exit;
 /// Studies a run afresh.
 pub(crate) fn studied(args: &ReadArgs) -> Result<(RunFolder, Study), Error> {
     let run = RunFolder::open(&args.run)?;
-    let study = wb_study::study(&run, &registry(&args.tests_d, None)?)?;
+    let study = wb_study::study(&run, &registry(&args.tests_d, Some(&run.tests()))?)?;
     Ok((run, study))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> 
             help: format!("`weighbridge study {}` writes them", args.read.run.display()),
         });
     }
-    let answers = wb_study::solve::solve(&cells, &registry(&args.read.tests_d, None)?);
+    let answers = wb_study::solve::solve(&cells, &registry(&args.read.tests_d, Some(&run.tests()))?);
     if args.read.json {
         print_json(&answers)?;
     } else if answers.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
-use wb_model::{Sha256, Unit};
+use wb_model::{Sha256, Unit, counted};
 use wb_record::RunFolder;
 use wb_run::{Job, RunEnd};
 use wb_sys::environment::secrets::masked_words;
@@ -26,11 +26,12 @@ pub(crate) fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
         std::fs::read(&program).map_err(|source| Error::File { path: program.display().to_string(), source })?;
     let program_sha256 = Sha256::of(&binary).as_str().to_owned();
     drop(binary);
-    let end = runtime()?.block_on(async {
+    let (end, begun) = runtime()?.block_on(async {
         let (worker, facts) = local().await?;
         let plan = asked.plan(Some(&facts))?;
         let cancel = cancelled_by_signals();
         let mut watcher = Watcher::new(console, &folder);
+        let closing = worker.clone();
         let job = Job {
             folder: &folder,
             plan_name: asked.name.clone(),
@@ -41,19 +42,23 @@ pub(crate) fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
             version: env!("CARGO_PKG_VERSION"),
             program_sha256,
             registry: &asked.registry,
-            worker: worker.clone(),
+            worker,
             facts,
             cancel,
             plan,
         };
         let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
         watcher.finish();
-        let closed = worker.close().await;
-        let end = end?;
-        closed?;
-        Ok::<RunEnd, Error>(end)
-    });
-    if end.is_err() && folder.join("run.json").exists() {
+        let closed = closing.close().await;
+        if closed.is_err() {
+            // What an agent that was killed left is removed by the next one.
+            if let Ok((next, _)) = local().await {
+                next.close().await?;
+            }
+        }
+        Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
+    })?;
+    if end.is_err() && begun {
         eprintln!("everything until here is kept in {}; the same line goes on from there", folder.display());
     }
     let end = end?;
@@ -66,16 +71,22 @@ pub(crate) fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
         print_text(&wb_report::text::summary(&study, console.out))?;
         print_text(&format!("\nrun folder: {}\n", folder.display()))?;
     }
+    let short = study.cells.iter().filter(|cell| cell.outcome.falls_short()).count();
     match end {
         RunEnd::Interrupted => {
-            eprintln!("interrupted; everything taken is kept. To go on:\n  {}", resume_line(&folder));
+            let line = resume_line(&folder, args.into.is_some());
+            eprintln!("interrupted; everything taken is kept. To go on:\n  {line}");
             Ok(Exit::Interrupted)
+        }
+        RunEnd::Complete if short > 0 => {
+            eprintln!("nothing more can be done: {} fell short, as told above", counted(short, "cell"));
+            Ok(Exit::FellShort)
         }
         RunEnd::Complete => {
             eprintln!("nothing to do: every cell of {} is complete", folder.display());
             Ok(Exit::Nothing)
         }
-        RunEnd::Finished if study.cells.iter().any(|cell| cell.outcome.falls_short()) => Ok(Exit::FellShort),
+        RunEnd::Finished if short > 0 => Ok(Exit::FellShort),
         RunEnd::Finished => Ok(Exit::Fine),
     }
 }
@@ -104,10 +115,9 @@ fn cancelled_by_signals() -> watch::Receiver<bool> {
     receiver
 }
 
-/// The line that goes on with this run: what was typed, into its folder.
-fn resume_line(folder: &Path) -> String {
+/// The line that goes on with this run: what was typed, into its folder, which may have been `named`.
+fn resume_line(folder: &Path, named: bool) -> String {
     let mut words: Vec<String> = std::env::args().collect();
-    let named = words.iter().any(|word| word == "--into" || word == "-i" || word.starts_with("--into="));
     if !named {
         words.extend(["--into".to_owned(), folder.display().to_string()]);
     }

@@ -154,6 +154,69 @@ fn a_changed_artefact_is_noticed_and_its_sample_taken_again() {
 }
 
 #[test]
+fn what_says_what_the_samples_are_is_missed_and_written_anew() {
+    let lab = Lab::new();
+    let line = format!("run steady {QUICK} --into R");
+    assert_eq!(lab.weighbridge(&line).code, 0);
+    std::fs::remove_file(lab.path("R/Localhost/steady/0000/definition.json")).unwrap();
+    let ran = lab.weighbridge("summary R");
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.err.contains("does not define `Localhost/steady/0000:kind=a`"), "{}", ran.err);
+    assert_eq!(lab.weighbridge(&line).code, 4);
+    assert_eq!(lab.weighbridge("summary R").code, 0);
+    std::fs::remove_file(lab.path("R/journal.jsonl")).unwrap();
+    for line in ["summary R", &line] {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(ran.err.contains("journal.jsonl is gone"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_run_can_be_read_where_its_tests_are_not_known() {
+    let lab = Lab::new();
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
+    std::fs::remove_dir_all(lab.path("config")).unwrap();
+    assert_eq!(lab.weighbridge("summary R").code, 0);
+    std::fs::remove_dir_all(lab.path("R/tests.d")).unwrap();
+    let ran = lab.weighbridge("summary R");
+    assert!(ran.err.contains("`steady`, which is not known here: name its file's folder by --tests-d"), "{}", ran.err);
+}
+
+#[test]
+fn one_figure_in_another_unit_is_told_and_another_sample_taken() {
+    let lab = Lab::new();
+    let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; \
+                  if [ $n = 3 ]; then echo figure: 12000; else echo figure: 12; fi";
+    let folder = lab.path("");
+    lab.define(
+        "kilo",
+        &format!(
+            "name = 'kilo'\nsummary = 'prints another unit once'\nversion = 1\n\
+         command = ['sh', '-c', \"cd {} && {script}; sleep 0.02\"]\n\
+         [[metric]]\nname = 'figure'\nclass = 'throughput'\nunit = '1/s'\nprimary = true\nregex = 'figure: (\\S+)'\n",
+            folder.display()
+        ),
+    );
+    let ran = lab.weighbridge("run kilo --min-time 1ms --samples 6 --warm-up 0 --retakes 0 --precision 100 --into R");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.contains("measured, 1 invalid"), "{}", ran.out);
+    assert_eq!(lab.weighbridge("summary R --json").json()["cells"][0]["metrics"][0]["summary"]["n"], 6);
+}
+
+#[test]
+fn a_budget_that_ends_a_cell_too_early_is_named() {
+    let lab = Lab::new();
+    let line = "run steady --min-time 1ms --budget 1ms --retakes 0 --into R";
+    let ran = lab.weighbridge(line);
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.out.contains("0 valid samples of at least 6; its time budget of 1ms is spent"), "{}", ran.out);
+    let again = lab.weighbridge(line);
+    assert_eq!(again.code, 3, "{}", again.seen());
+    assert!(again.err.contains("nothing more can be done: 1 cell fell short"), "{}", again.err);
+}
+
+#[test]
 fn two_controllers_do_not_share_a_folder() {
     let lab = Lab::new();
     let mut first = lab.start("run steady --min-time 1ms --samples 30 --into R");
