@@ -101,11 +101,10 @@ impl Measure for Himeno {
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured = Measured::default().with(Class::Throughput, "throughput", report.mflops).with(
-            Class::Check,
-            "gosa",
-            report.gosa,
-        );
+        let mut measured = Measured::default()
+            .with(Class::Throughput, "throughput", report.mflops)
+            .with(Class::Check, "gosa", report.gosa)
+            .took(report.seconds);
         native::residency(&mut measured, report.memory, config.huge_pages);
         native::effort(&mut measured, report.probe, report.iterations, report.seconds);
         let isa = params.isa.map_or("none", |isa| isa.name());

@@ -14,6 +14,9 @@ pub struct Measured {
     pub values: BTreeMap<String, f64>,
     /// Whether they count.
     pub validity: Validity,
+    /// How long the measured part of the sample took: without start, filling, calibration and warming up. None
+    /// where the test cannot tell it from the time of its processes.
+    pub seconds: Option<f64>,
     /// Curves, each with its own axes.
     pub curves: Vec<SampleCurve>,
     /// Latencies per second, by kind of operation.
@@ -29,6 +32,7 @@ impl Default for Measured {
         Self {
             values: BTreeMap::new(),
             validity: Validity::Valid,
+            seconds: None,
             curves: Vec::new(),
             latencies: Vec::new(),
             findings: Vec::new(),
@@ -66,6 +70,12 @@ impl Measured {
         if !holds {
             self.reject(gate, figures());
         }
+    }
+
+    /// Says how long the measured part took.
+    pub fn took(mut self, seconds: f64) -> Self {
+        self.seconds = Some(seconds);
+        self
     }
 
     /// Notes something that may explain the values.

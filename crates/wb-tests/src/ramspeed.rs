@@ -137,7 +137,8 @@ impl Measure for Ramspeed {
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured = Measured::default().with(Class::Throughput, "bandwidth", report.mb_per_s);
+        let mut measured =
+            Measured::default().with(Class::Throughput, "bandwidth", report.mb_per_s).took(report.seconds);
         native::residency(&mut measured, report.memory, config.huge_pages);
         let asked = (params.mode, params.kind, params.isa, params.non_temporal);
         let done = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
@@ -226,6 +227,7 @@ mod tests {
         assert_eq!(measured.validity, Validity::Valid);
         assert_eq!(measured.values["throughput/bandwidth"], 6291.456);
         assert_eq!(measured.provenance["isa"], "sse2");
+        assert_eq!(measured.seconds, Some(0.5));
     }
 
     #[test]

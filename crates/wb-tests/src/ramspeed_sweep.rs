@@ -134,7 +134,7 @@ impl Measure for RamspeedSweep {
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
         let mut measured = Measured::default();
-        let (mut lines, mut all) = (Vec::new(), Vec::new());
+        let (mut lines, mut all, mut seconds) = (Vec::new(), Vec::new(), 0.0);
         for (op, name) in OPS {
             let config: Config = artefacts.json(&format!("{name}.json"))?;
             let report: Report = native::report_as(artefacts, name)?;
@@ -143,6 +143,7 @@ impl Measure for RamspeedSweep {
             for point in &report.points {
                 judge(&mut measured, name, point, report.threads);
             }
+            seconds += report.points.iter().map(|point| point.seconds).sum::<f64>();
             let points: Vec<(f64, f64)> =
                 report.points.iter().map(|point| (point.block_bytes as f64, point.mb_per_s)).collect();
             let last = points.last().ok_or_else(|| Rejected::output(format!("{name}: there is no block")))?;
@@ -155,6 +156,7 @@ impl Measure for RamspeedSweep {
             lines.push((name.to_owned(), points));
         }
         measured.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
+        measured.seconds = Some(seconds);
         for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES)? {
             measured.set(Class::Check, &format!("cache-l{level}"), size as f64);
         }

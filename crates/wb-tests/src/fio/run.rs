@@ -41,12 +41,9 @@ pub async fn pre_iteration(attempt: &mut Attempt, program: &str) -> Result<(), F
 
 /// Refuses an engine that this fio does not have, or this kernel does not allow.
 pub async fn check_engine(site: &Site, ioengine: &str) -> Result<(), Failure> {
-    let known = site.finish(Command::new(["fio", &format!("--enghelp={ioengine}")])).await?;
-    if !known.ending.is_success() {
-        let listed = site.succeed(Command::new(["fio", "--enghelp"])).await?;
-        let listed = String::from_utf8_lossy(&listed).into_owned();
-        let engines: Vec<&str> = listed.lines().skip(1).map(str::trim).filter(|line| !line.is_empty()).collect();
-        return Err(Failure::refused(format!("this fio has no ioengine `{ioengine}`: it has {}", engines.join(", "))));
+    if !has_engine(site, ioengine).await? {
+        let listed = engines(site).await?;
+        return Err(Failure::refused(format!("this fio has no ioengine `{ioengine}`: it has {}", listed.join(", "))));
     }
     if ioengine.starts_with("io_uring") {
         const SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
@@ -58,6 +55,21 @@ pub async fn check_engine(site: &Site, ioengine: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether this fio has it: it is listed, or fio finds it when asked, as it does `external:PATH`. The status of
+/// `--enghelp=NAME` alone says nothing: it is 1 for an engine without options, too.
+async fn has_engine(site: &Site, ioengine: &str) -> Result<bool, Failure> {
+    if engines(site).await?.iter().any(|engine| engine == ioengine) {
+        return Ok(true);
+    }
+    let asked = site.finish(Command::new(["fio", &format!("--enghelp={ioengine}")])).await?;
+    Ok(asked.ending.is_success())
+}
+
+async fn engines(site: &Site) -> Result<Vec<String>, Failure> {
+    let listed = site.succeed(Command::new(["fio", "--enghelp"])).await?;
+    Ok(String::from_utf8_lossy(&listed).lines().skip(1).flat_map(str::split_whitespace).map(str::to_owned).collect())
 }
 
 /// An engine that the kernel denies is no crash of fio's.

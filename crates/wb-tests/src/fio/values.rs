@@ -1,5 +1,7 @@
 //! From what fio left to values: what it did, how fast, and whether that can be.
 
+use std::collections::BTreeMap;
+
 use wb_model::{Class, Metric, Nanos};
 
 use super::bins::Histogram;
@@ -47,7 +49,7 @@ pub enum Written {
 /// The values of a sample of `job`.
 pub fn study(job: &Job, written: Written, artefacts: &Artefacts) -> Result<Measured, Rejected> {
     let report = report::parse(&artefacts.text(&format!("{NAME}.stdout"))?).map_err(Rejected::output)?;
-    let mut measured = Measured::default();
+    let mut measured = Measured::default().took(seconds(&report));
     throughput(&mut measured, job, &report);
     latency(&mut measured, job, &report);
     cpu(&mut measured, &report);
@@ -68,6 +70,16 @@ fn over_groups(report: &Report, of: impl Fn(&JobReport) -> f64) -> f64 {
     let mut groups: Vec<u32> = report.jobs.iter().map(|job| job.groupid).collect();
     groups.dedup();
     report.jobs.iter().map(of).sum::<f64>() / groups.len().max(1) as f64
+}
+
+/// The time that fio counted: of the groups, which ran one after the other, that of the slowest job each.
+fn seconds(report: &Report) -> f64 {
+    let mut groups = BTreeMap::new();
+    for job in &report.jobs {
+        let longest: &mut u64 = groups.entry(job.groupid).or_default();
+        *longest = job.read.runtime.max(job.write.runtime).max(*longest);
+    }
+    groups.values().sum::<u64>() as f64 / 1000.0
 }
 
 pub(super) fn per_second(amount: u64, direction: &Direction) -> f64 {
@@ -179,6 +191,10 @@ mod tests {
         };
         assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
         assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);
+        let seconds =
+            |jobs: &[(u32, u64, u64)]| of(&job, Written::ByUs, &[("fio.stdout", &output(jobs))]).unwrap().seconds;
+        assert_eq!(seconds(&[(0, 1000, 0), (0, 500, 0)]), Some(1.0));
+        assert_eq!(seconds(&[(0, 1000, 0), (1, 500, 0)]), Some(2.0));
     }
 
     #[test]

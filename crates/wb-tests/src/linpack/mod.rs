@@ -106,8 +106,11 @@ fn values(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measured {
     let times = || solutions.iter().map(|solution| 1.0 / solution.gflops);
     let gflops = solutions.len() as f64 / times().sum::<f64>();
     let residual = solutions.iter().map(|solution| solution.residual).fold(0.0, worse);
-    let mut measured =
-        Measured::default().with(Class::Throughput, "gflops", gflops).with(Class::Check, "residual", residual);
+    let seconds: f64 = solutions.iter().map(|solution| solution.seconds).sum();
+    let mut measured = Measured::default()
+        .with(Class::Throughput, "gflops", gflops)
+        .with(Class::Check, "residual", residual)
+        .took(seconds);
     measured.require(solutions.len() as u64 == wanted, Gate::Work, || {
         format!("{} solutions of {wanted} are there", solutions.len())
     });
@@ -115,7 +118,6 @@ fn values(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measured {
     measured.require(right, Gate::Answer, || {
         format!("the residual is {residual:e}; that of a right answer is below {RESIDUAL_LIMIT}")
     });
-    let seconds: f64 = solutions.iter().map(|solution| solution.seconds).sum();
     // Printed times are rounded to 10 ms at worst.
     let rounding = 0.005 * solutions.len() as f64;
     measured.require(seconds <= elapsed + rounding, Gate::Possible, || {

@@ -20,7 +20,8 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, 
         .with(Class::Throughput, "requests", result.requests_per_second)
         .with(Class::Latency, "p50", result.p50)
         .with(Class::Latency, "p95", result.p95)
-        .with(Class::Latency, "p99", result.p99);
+        .with(Class::Latency, "p99", result.p99)
+        .took(requests as f64 / result.requests_per_second);
     let cpu = (after.cpu_seconds()? - before.cpu_seconds()?).max(0.0);
     measured.set(Class::Resource, "server-cpu-per-request", cpu * 1e9 / requests.max(1) as f64);
     measured.set(Class::Resource, "server-memory", after.number("used_memory_peak")?);
