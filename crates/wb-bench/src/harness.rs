@@ -31,8 +31,8 @@ pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
     ]
 }
 
-/// One run into a fresh folder: the share of workload in its wall time, and what controller and agent took.
-fn run(place: &Place, name: &str, args: &[&str], share: Option<Bound>) -> Result<Vec<Figure>, String> {
+/// One run into a fresh folder: the shares of workload in its wall time, `least` of them asked for, and what controller and agent took.
+fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result<Vec<Figure>, String> {
     let folder = place.folder().join(name);
     let program = place.weighbridge()?;
     let start = Instant::now();
@@ -42,10 +42,14 @@ fn run(place: &Place, name: &str, args: &[&str], share: Option<Bound>) -> Result
     let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();
     let summary = summary.map_err(|error| error.to_string())?;
     let summary: serde_json::Value = serde_json::from_slice(&summary.stdout).map_err(|error| error.to_string())?;
-    let workload = summary["run"]["workload_seconds"].as_f64().ok_or("the summary has no workload_seconds")?;
+    let share = |what: &str| {
+        let share = summary["run"][what].as_f64().map(|part| part / seconds * 100.0);
+        share.ok_or(format!("the summary has no {what}"))
+    };
     Ok(vec![
         Figure::new("wall time", seconds, "s", None),
-        Figure::new("workload in the wall time", workload / seconds * 100.0, "%", share),
+        Figure::new("workload in the wall time", share("workload_seconds")?, "%", least),
+        Figure::new("measured in the wall time", share("measured_seconds")?, "%", None),
         Figure::new("controller and agent, of one core", cost.cpu / seconds * 100.0, "%", Some(Bound::Below(1.0))),
         Figure::new("controller and agent, memory at most", cost.memory / 1e6, "MB", Some(Bound::Below(40.0))),
     ])

@@ -180,10 +180,12 @@ pub(crate) fn tally(study: &Study) -> String {
     counts.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The share of the wall time in which workload ran.
+/// The shares of the wall time in which workload ran, and in which it was measured.
 pub(crate) fn workload_share(study: &Study) -> Option<String> {
-    let share = study.run.workload_seconds / study.run.seconds * 100.0;
-    (share.is_finite() && share > 0.0).then(|| format!("{share:.0} %"))
+    let share = |seconds: f64| seconds / study.run.seconds * 100.0;
+    let (workload, measured) = (share(study.run.workload_seconds), share(study.run.measured_seconds));
+    let told = || format!("{workload:.0} % of it workload, {measured:.0} % measured");
+    (workload.is_finite() && workload > 0.0).then(told)
 }
 
 #[cfg(test)]

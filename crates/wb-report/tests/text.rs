@@ -18,8 +18,9 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
         threads=1
       grid=M, isa=avx2,               3.34 Gflops  ±2.2 %   1.6 %   9  measured, 2
         threads=1                                                      disturbed
-      grid=M, isa=avx2,               6.01 Gflops  ±2.8 %   7.7 %  29  not converged
-        threads=2
+      grid=M, isa=avx2,               6.01 Gflops  ±2.8 %   7.7 %  29  not
+        threads=2                                                      converged, 1
+                                                                       invalid
       grid=XL, isa=avx512,                      –               –   0  unsupported
         threads=1
     ramspeed · bandwidth, higher is better
@@ -47,16 +48,19 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
       himeno grid=M, isa=avx2,        3.34 Gflops  ±2.2 %  9  3.37 Gflops  ±0.9 %  7
         threads=1
 
-    not as asked for
-      Localhost/himeno/0000:grid=M,isa=avx2,threads=2
-        not converged: ±2.8 % reached, wanted: ±2 % of the median, 6 to 30 samples
+    not measured as asked
       Localhost/himeno/0000:grid=XL,isa=avx512,threads=1
         unsupported: this CPU has no avx512f
       Localhost/redis/0000:operation=%3Cscript%3Ealert%281%29%3C%2Fscript%3E
         failed: redis-benchmark: exit status 1: unknown command `<script>alert(1)</
         script>`
       Localhost/fio/0000:block-size=1m,rw=read
-        partial: 4 valid samples of at least 6
+        partial: 4 valid samples of at least 6; its rule is met
+
+    less precise than asked
+      Localhost/himeno/0000:grid=M,isa=avx2,threads=2
+        not converged: ±2.8 % reached, wanted: ±2 % of the median, 6 to 30 samples;
+        its rule is met
 
     findings
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
@@ -71,9 +75,9 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
       mounts//mnt/scratch  (absent) → ext4 rw,relatime
 
     14 cells: 10 measured, 1 not converged, 1 unsupported, 1 failed, 1 partial; 3
-    min 41 s, 87 % of it workload
-    anvil · AMD EPYC 7763 64-Core Processor, 2 of 128 CPUs · 23.4 GiB, 1 node ·
-    6.1.0-39-cloud-amd64 · kvm
+    min 41 s, 87 % of it workload, 77 % measured
+    host anvil · CPU AMD EPYC 7763 64-Core Processor, 2 of 128 CPUs · memory 23.4
+    GiB, 1 node · kernel 6.1.0-39-cloud-amd64 · hypervisor kvm
     ");
 }
 

@@ -178,6 +178,7 @@ fn samples(studied: &[Studied], judgement: &Judgement, origin: &Origin) -> Vec<S
             purpose: ended.purpose,
             at: origin.started.get(&folder).copied().unwrap_or_default(),
             seconds: ended.seconds,
+            measured_seconds: studied.measured_seconds(),
             outcome: ended.outcome.clone(),
             validity: studied.measured.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),

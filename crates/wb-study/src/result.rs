@@ -33,8 +33,10 @@ pub struct RunInfo {
     pub started: String,
     /// Wall time of all entries together, in seconds.
     pub seconds: f64,
-    /// Of that, the time in which counted samples and warm-ups ran, in seconds.
+    /// Of that, how long processes of the workload ran, their start, calibration and checks included, in seconds.
     pub workload_seconds: f64,
+    /// Of that, the measured parts; all of it for tests that do not tell them apart.
+    pub measured_seconds: f64,
     /// The program's version.
     pub version: String,
     /// What describes each worker, in the order to show: `("CPU", "…")`, `("kernel", "…")`, ….
@@ -107,6 +109,8 @@ pub struct SampleResult {
     pub at: f64,
     /// How long it took, in seconds.
     pub seconds: f64,
+    /// How long its measured part took, in seconds; its processes, where the test does not tell them apart.
+    pub measured_seconds: f64,
     /// What happened.
     pub outcome: AttemptOutcome,
     /// Whether its values count; none where it did not complete.

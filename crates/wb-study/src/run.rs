@@ -40,7 +40,7 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
         cells.push(cell_result(&definition, studied, history.ended_by(&definition.cell), &origin));
     }
     Ok(Study {
-        run: info(run, &head, &history, &clock),
+        run: info(run, &head, &history, &clock, &cells),
         answers: solve(&cells, registry),
         changes: changes(run, head.entries.len())?,
         cells,
@@ -125,7 +125,7 @@ fn origin(lines: &[Line], clock: &Clock) -> Origin {
     Origin { started: started.collect() }
 }
 
-fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock) -> RunInfo {
+fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells: &[CellResult]) -> RunInfo {
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
     let last = head.entries.last();
     RunInfo {
@@ -134,6 +134,7 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock) -> Ru
         started: head.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
         seconds: clock.lasted,
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
+        measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
         machine: last.and_then(|entry| entry.facts.values().next()).map(machine::describe).unwrap_or_default(),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),

@@ -41,6 +41,12 @@ impl Studied {
         self.valid().filter(|_| self.attempt.ended.purpose == Purpose::Sample)
     }
 
+    /// How long its measured part took, in seconds; its processes, where the test does not tell them apart.
+    pub fn measured_seconds(&self) -> f64 {
+        let told = self.measured.as_ref().and_then(|measured| measured.seconds);
+        told.unwrap_or(self.attempt.ended.workload_seconds)
+    }
+
     /// Whether something from outside disturbed it.
     pub fn is_disturbed(&self) -> bool {
         !self.attempt.ended.disturbances.is_empty()

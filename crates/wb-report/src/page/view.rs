@@ -119,7 +119,7 @@ impl Page {
 
 fn facts(study: &Study) -> Vec<Pair> {
     let run = &study.run;
-    let share = words::workload_share(study).map(|share| format!(", {share} of it workload")).unwrap_or_default();
+    let share = words::workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
     let mut facts = vec![
         pair("plan", &run.plan),
         pair("started", run.started.replace('T', " ").replace('Z', " UTC")),

@@ -139,7 +139,7 @@ fn section(title: &str, body: String, style: Style) -> String {
 
 fn footer(study: &Study, style: Style) -> String {
     let run = &study.run;
-    let share = words::workload_share(study).map(|share| format!(", {share} of it workload")).unwrap_or_default();
+    let share = words::workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
     let time = format!(
         "{}: {}; {}{share}",
         wb_model::counted(study.cells.len(), "cell"),

@@ -91,6 +91,7 @@ impl Made {
             purpose,
             at: start + round * 6.5,
             seconds: 0.52,
+            measured_seconds: 0.5,
             outcome: AttemptOutcome::Completed,
             validity: Some(Validity::Valid),
             disturbances: vec![],
