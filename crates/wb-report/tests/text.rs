@@ -55,12 +55,12 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
         failed: redis-benchmark: exit status 1: unknown command `<script>alert(1)</
         script>`
       Localhost/fio/0000:block-size=1m,rw=read
-        partial: 4 valid samples of at least 6; its rule is met
+        partial: 4 valid samples of at least 6; its time budget of 10min is spent
 
     less precise than asked
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
         not converged: ±2.8 % reached, wanted: ±2 % of the median, 6 to 30 samples;
-        its rule is met
+        its sample limit is reached
 
     findings
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2

@@ -164,11 +164,13 @@ impl Made {
 
     pub(crate) fn not_converged(mut self, percent: f64) -> Self {
         self.result.outcome = CellOutcome::NotConverged { percent };
+        self.result.ended_by = Some("its sample limit is reached".to_owned());
         self
     }
 
     pub(crate) fn partial(mut self, valid: usize, wanted: usize) -> Self {
         self.result.outcome = CellOutcome::Partial { valid, wanted };
+        self.result.ended_by = Some("its time budget of 10min is spent".to_owned());
         self
     }
 

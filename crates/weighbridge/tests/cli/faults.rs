@@ -98,7 +98,7 @@ fn foreign_folders_are_not_taken_over() {
     lab.write("mine/letter.txt", "dear diary");
     let ran = lab.weighbridge("run steady --into mine");
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("is not a run folder"), "{}", ran.err);
+    assert!(ran.err.contains("is no run folder"), "{}", ran.err);
     let ran = lab.weighbridge("summary nowhere");
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("there is no run at nowhere"), "{}", ran.err);
