@@ -86,7 +86,7 @@ pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
 }
 
 /// What ended a cell before its rule was met.
-fn ended(cell: &CellResult) -> String {
+pub(crate) fn ended(cell: &CellResult) -> String {
     cell.ended_by.as_ref().map_or("; not done yet".to_owned(), |by| format!("; {by}"))
 }
 

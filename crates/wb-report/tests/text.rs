@@ -59,8 +59,7 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
 
     less precise than asked
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
-        not converged: ±2.8 % reached, wanted: ±2 % of the median, 6 to 30 samples;
-        its sample limit is reached
+        wanted ±2 % of the median, 6 to 30 samples; its sample limit is reached
 
     findings
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2

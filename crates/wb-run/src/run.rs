@@ -85,7 +85,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     }
 
     let entry = run.add_entry(Entry {
-        started: jiff::Timestamp::now().to_string(),
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),
         program_sha256: job.program_sha256,
         command: job.command,

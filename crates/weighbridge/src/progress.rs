@@ -23,7 +23,8 @@ impl Watcher {
     /// A watcher for a run in this folder.
     pub(crate) fn new(console: &Console, folder: &Path) -> Self {
         let bar = console.animate.then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style =
+                ProgressStyle::with_template("{bar:20} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1000).with_style(style)
         });
         Self { bar, quiet: console.quiet, folder: folder.to_owned(), begun: false, ended: 0, cells: 0 }
@@ -53,13 +54,15 @@ impl Watcher {
                     Purpose::WarmUp => "warm-up".to_owned(),
                     Purpose::Sample => format!("sample {sample} of at least {wanted}"),
                 };
-                self.moving(&format!(
-                    "{}/{} cells, {} left │ {cell} {what}, {} left",
-                    self.ended,
-                    self.cells,
-                    lasting(*seconds),
-                    lasting(*cell_seconds)
-                ));
+                if let Some(bar) = &self.bar {
+                    let gone = bar.elapsed().as_secs_f64();
+                    bar.set_position((1000.0 * gone / (gone + seconds).max(f64::MIN_POSITIVE)) as u64);
+                    let (all, own) = (lasting(*seconds), lasting(*cell_seconds));
+                    bar.set_message(format!(
+                        "{all} left, {}/{} cells done · {cell}: {what}, {own} left",
+                        self.ended, self.cells
+                    ));
+                }
             }
             Progress::AttemptEnded { cell, purpose, sample, outcome, invalid, value, disturbances } => {
                 if !outcome.is_completed() {
@@ -74,9 +77,6 @@ impl Watcher {
             }
             Progress::CellEnded { cell, by } => {
                 self.ended += 1;
-                if let Some(bar) = &self.bar {
-                    bar.set_position((self.ended * 1000 / self.cells.max(1)) as u64);
-                }
                 self.line(&format!("{cell}: done: {by}"));
             }
         }
@@ -86,12 +86,6 @@ impl Watcher {
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
-        }
-    }
-
-    fn moving(&self, text: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text.to_owned());
         }
     }
 

@@ -1,6 +1,6 @@
 //! One line per cell, and what is to be known beside it.
 
-use wb_model::CellOutcome;
+use wb_model::{CellOutcome, counted};
 use wb_study::result::{Answer, CellResult, Study};
 
 use super::Style;
@@ -17,6 +17,7 @@ pub fn summary(study: &Study, style: Style) -> String {
         cells(&groups, style),
         undisturbed(&groups, style),
         shortfalls(study, style),
+        imprecise(study, style),
         findings(study, style),
         answers(&study.answers, style),
         changes(study, style),
@@ -94,18 +95,34 @@ fn undisturbed(groups: &[Group], style: Style) -> String {
     if any { style.section("with and without the disturbed samples") + &table.draw(style) } else { String::new() }
 }
 
-/// What could not be measured as asked, and what was measured with wider intervals than asked: the one decides the
-/// exit status, the other does not.
+/// What could not be measured as asked, which decides the exit status.
 fn shortfalls(study: &Study, style: Style) -> String {
-    let told = |short: bool| {
-        let cells = study.cells.iter().filter(move |cell| cell.outcome.falls_short() == short);
-        let remark = |cell: &CellResult| {
-            let why = words::shortfall(cell)?;
-            Some(style.remark(&cell.cell.to_string(), &format!("{}: {why}", words::outcome(&cell.outcome))))
+    let short = study.cells.iter().filter(|cell| cell.outcome.falls_short()).filter_map(|cell| {
+        let why = words::shortfall(cell)?;
+        Some(style.remark(&cell.cell.to_string(), &format!("{}: {why}", words::outcome(&cell.outcome))))
+    });
+    section("not measured as asked", short.collect(), style)
+}
+
+/// What has wider intervals than asked. The table shows how wide; cells with one reason are told together.
+fn imprecise(study: &Study, style: Style) -> String {
+    let mut reasons: Vec<(String, Vec<&CellResult>)> = Vec::new();
+    for cell in study.cells.iter().filter(|cell| matches!(cell.outcome, CellOutcome::NotConverged { .. })) {
+        let reason = format!("wanted {}{}", words::rule(&cell.rule), words::ended(cell));
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cells)) => cells.push(cell),
+            None => reasons.push((reason, vec![cell])),
+        }
+    }
+    let told = reasons.iter().map(|(reason, cells)| {
+        let which = match cells.as_slice() {
+            [one] => one.cell.to_string(),
+            several if several.len() == study.cells.len() => "every cell".to_owned(),
+            several => counted(several.len(), "cell"),
         };
-        cells.filter_map(remark).collect()
-    };
-    section("not measured as asked", told(true), style) + &section("less precise than asked", told(false), style)
+        style.remark(&which, reason)
+    });
+    section("less precise than asked", told.collect(), style)
 }
 
 fn findings(study: &Study, style: Style) -> String {
@@ -142,7 +159,7 @@ fn footer(study: &Study, style: Style) -> String {
     let share = words::workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
     let time = format!(
         "{}: {}; {}{share}",
-        wb_model::counted(study.cells.len(), "cell"),
+        counted(study.cells.len(), "cell"),
         words::tally(study),
         words::duration(run.seconds)
     );

@@ -39,8 +39,8 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
 fn reproduce(run: &wb_record::RunFolder) -> Result<Vec<Command>, Error> {
     let entries = run.run_file()?.entries;
     let line = |entry: &wb_record::Entry| Command {
-        what: format!("as run at {}", entry.started),
-        line: entry.command.join(" "),
+        what: format!("as run at {}", entry.started.replace('T', " ").replace('Z', " UTC")),
+        line: shell_words::join(&entry.command),
     };
     Ok(entries.iter().map(line).collect())
 }

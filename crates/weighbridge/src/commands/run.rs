@@ -121,17 +121,7 @@ fn resume_line(folder: &Path, named: bool) -> String {
     if !named {
         words.extend(["--into".to_owned(), folder.display().to_string()]);
     }
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell wants it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    shell_words::join(words)
 }
 
 /// A time for people.
@@ -140,17 +130,5 @@ pub(crate) fn lasting(seconds: f64) -> String {
         s if s < 100.0 => Unit::new("s").figure(s).to_string(),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_survive_the_shell() {
-        assert_eq!(quoted("fio:bs=4k"), "fio:bs=4k");
-        assert_eq!(quoted("fio:rw=[read]"), "'fio:rw=[read]'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 }
