@@ -119,7 +119,7 @@ fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), 
     match sampling.fault() {
         None => Ok(()),
         Some(fault) => {
-            Err(Error::Usage { what: fault, help: "`weighbridge run --help` explains the limits".to_owned() })
+            Err(Error::Usage { what: fault.what, help: "`weighbridge run --help` explains the limits".to_owned() })
         }
     }
 }
