@@ -17,6 +17,11 @@ pub fn text(name: &str) -> Option<&'static str> {
     PLANS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
+/// What the plan of this name says, as JSON.
+pub fn json(name: &str) -> Option<serde_json::Value> {
+    toml::from_str(text(name)?).ok()
+}
+
 /// The names of the plans.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PLANS.iter().map(|(name, _)| *name)
@@ -32,6 +37,7 @@ mod tests {
             let plan = plan(name).unwrap().unwrap();
             assert_eq!(plan.name, name);
             assert!(!plan.summary.is_empty() && !plan.requests.is_empty());
+            assert_eq!(json(name).unwrap()["test"].as_array().unwrap().len(), plan.requests.len());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 use crate::Source;
+use crate::nearest::nearest;
 
 /// What is wrong with a plan, and where.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,21 @@ impl PlanError {
         Self(Box::new(Mistake { message: message.into(), place: Some(place), help: None }))
     }
 
+    /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
+    pub(crate) fn toml(source: &Source, error: &toml::de::Error) -> Self {
+        let message = error.message().trim().replace('\n', ", ");
+        let at = error.span().unwrap_or(0..0);
+        let Some((what, given, known)) = unknown_name(&message) else {
+            return Self::at(source, at, format!("this plan cannot be read: {message}"), "here").with_help(
+                "a plan has `name`, `summary`, `tools`, [sampling], [tool-groups] and one [[test]] per test",
+            );
+        };
+        let near = nearest(given, known.iter().copied());
+        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        Self::at(source, at, format!("there is no {what} `{given}` here"), label)
+            .with_help(format!("there is {}", known.join(", ")))
+    }
+
     /// A mistake that has no single place.
     pub fn plain(message: impl Into<String>) -> Self {
         Self(Box::new(Mistake { message: message.into(), place: None, help: None }))
@@ -46,6 +62,15 @@ impl PlanError {
         self.0.help = Some(help.into());
         self
     }
+}
+
+/// Reads "unknown field `min-tme`, expected one of `min-time`, …", as serde words it.
+fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
+    let (what, rest) = [("key", "unknown field "), ("value", "unknown variant ")]
+        .into_iter()
+        .find_map(|(what, start)| Some((what, message.strip_prefix(start)?)))?;
+    let mut names = rest.split('`').skip(1).step_by(2);
+    Some((what, names.next()?, names.collect()))
 }
 
 impl Diagnostic for PlanError {

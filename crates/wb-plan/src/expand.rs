@@ -11,7 +11,7 @@ use wb_model::{
 use wb_stats::Rule;
 
 use crate::nearest::nearest;
-use crate::request::{Form, Written};
+use crate::request::{Form, Stage, Written};
 use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection};
 
 /// What will be measured: the same requests on the same facts always make the same plan.
@@ -70,11 +70,34 @@ impl Plan {
 
     /// How long one cell takes, about, with its fewest samples.
     pub fn cell_estimate(&self, cell: &Cell) -> Nanos {
-        let samples = match cell.rule {
-            Rule::Precision { min_samples, .. } => min_samples,
-            Rule::MaxStddev { samples, .. } => samples,
-        };
-        Nanos(cell.estimate.0 * (u64::from(self.sampling.warm_up) + samples as u64))
+        let attempts = u64::from(self.sampling.warm_up) + fewest(cell.rule) as u64;
+        Nanos(cell.estimate.0.saturating_mul(attempts))
+    }
+
+    /// Whether the budget ends a cell, about, before its fewest samples are taken.
+    pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
+        let wanted = fewest(cell.rule);
+        // No attempt is begun once the budget is spent; one that is begun is finished.
+        let attempts = self.sampling.budget.0.div_ceil(cell.estimate.0.max(1));
+        let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
+        (cell.unsupported.is_none() && holds < wanted).then_some(Shortfall { holds, wanted })
+    }
+}
+
+/// A cell whose budget is too small for its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shortfall {
+    /// So many samples fit into the budget.
+    pub holds: usize,
+    /// So many are wanted.
+    pub wanted: usize,
+}
+
+/// The fewest samples that satisfy a rule.
+fn fewest(rule: Rule) -> usize {
+    match rule {
+        Rule::Precision { min_samples, .. } => min_samples,
+        Rule::MaxStddev { samples, .. } => samples,
     }
 }
 
@@ -127,13 +150,21 @@ fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalogue) -> Result
         PlanError::at(&request.source, request.test_at.clone(), format!("there is no test `{}`", request.test), label)
             .with_help(format!("the tests are {}", catalogue.names().join(", ")))
     })?;
-    if let Some(stage) = request.stages.first() {
-        let at = stage.first().map_or(request.test_at.clone(), |given| given.name_at.clone());
-        let message = format!("`{}` has no stages", request.test);
-        return Err(PlanError::at(&request.source, at, message, "a further group of properties")
-            .with_help("put all its parameters into one group, divided by commas"));
+    match request.stages.first() {
+        Some(stage) => Err(no_stages(request, stage)),
+        None => Ok(declaration),
     }
-    Ok(declaration)
+}
+
+fn no_stages(request: &Request, stage: &Stage) -> PlanError {
+    let text = &request.source.text;
+    let all_in_one = format!("{},{}", &text[..stage.at.start], &text[stage.at.start + 1..]);
+    let (label, help) = match stage.given.is_empty() {
+        true => ("an empty group of properties", "leave out the `:`".to_owned()),
+        false if text.contains('{') => ("a further group of properties", "put all into one group".to_owned()),
+        false => ("a further group of properties", format!("put all into one group: `{all_in_one}`")),
+    };
+    PlanError::at(&request.source, stage.at.clone(), format!("`{}` has no stages", request.test), label).with_help(help)
 }
 
 /// The parameters of one request, being combined.
@@ -196,18 +227,33 @@ impl Context<'_> {
     }
 
     fn values(&self, param: &Param, written: &Written) -> Result<(Vec<Value>, bool), PlanError> {
-        let one = |written: &Written| {
-            param.kind.normalise(&written.value()).map_err(|bad| self.bad_value(param, written, &bad))
-        };
         let is_list = matches!(param.kind, ParamKind::List { .. });
-        let nested = |list: &[Written]| list.iter().any(|entry| matches!(entry.form, Form::Many(_)));
+        let is_nested = |list: &[Written]| list.iter().any(|entry| matches!(entry.form, Form::Many(_)));
         match &written.form {
             Form::Many(list) if list.is_empty() && !is_list => {
                 let message = format!("`{}` has no values", param.name);
                 Err(PlanError::at(&self.request.source, written.at.clone(), message, "this list is empty"))
             }
-            Form::Many(list) if !is_list || nested(list) => Ok((list.iter().map(one).collect::<Result<_, _>>()?, true)),
-            _ => Ok((vec![one(written)?], false)),
+            Form::Many(list) if !is_list || is_nested(list) => {
+                let values = list.iter().map(|entry| self.one(param, &param.kind, entry));
+                Ok((values.collect::<Result<_, _>>()?, true))
+            }
+            _ => Ok((vec![self.one(param, &param.kind, written)?], false)),
+        }
+    }
+
+    /// One value in canonical form.
+    fn one(&self, param: &Param, kind: &ParamKind, written: &Written) -> Result<Value, PlanError> {
+        match (kind, &written.form) {
+            (ParamKind::List { of }, Form::Many(list)) => {
+                list.iter().map(|entry| self.one(param, of, entry)).collect::<Result<_, _>>().map(Value::List)
+            }
+            (_, Form::Many(_)) => {
+                let message = format!("a value of `{}` is no list", param.name);
+                Err(PlanError::at(&self.request.source, written.at.clone(), message, "a list within a list")
+                    .with_help(format!("`{0}=[a,b]` makes one cell per value", param.name)))
+            }
+            (kind, Form::One(value)) => kind.normalise(value).map_err(|bad| self.bad_value(param, written, &bad)),
         }
     }
 
@@ -417,5 +463,23 @@ mod tests {
         assert_eq!(said("u").2, "the tests are t");
         assert_eq!(said("t::x=1").0, "`t` has no stages");
         assert!(said("t:threads=0").0.contains("below the least"));
+        assert_eq!(said("t:rw=read:bs=4k").2, "put all into one group: `t:rw=read,bs=4k`");
+        assert_eq!(said("t::").2, "leave out the `:`");
+        assert_eq!(said("t:rw=[[read]]").0, "a value of `rw` is no list");
+        assert_eq!(said("t:cpus=[[1],[[2]]]").1, "a list within a list");
+    }
+
+    #[test]
+    fn a_budget_too_small_for_the_fewest_samples_is_found() {
+        let shortfall = |budget: u64| {
+            let mut plan = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
+            plan.sampling.budget = Nanos(budget * 1_000_000_000);
+            plan.shortfall(&plan.cells[0])
+        };
+        assert_eq!(shortfall(600), None);
+        // A warm-up and six samples of five seconds; the last begins after thirty.
+        assert_eq!(shortfall(31), None);
+        assert_eq!(shortfall(30), Some(Shortfall { holds: 5, wanted: 6 }));
+        assert_eq!(shortfall(1), Some(Shortfall { holds: 0, wanted: 6 }));
     }
 }

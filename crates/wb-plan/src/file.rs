@@ -3,6 +3,7 @@
 //! ```toml
 //! name = "nightly"
 //! summary = "what this plan is for"
+//! tools = ["sar 1"]            # around the samples of every test
 //!
 //! [sampling]
 //! min-time = "2s"
@@ -16,7 +17,6 @@
 //! tools = ["cache"]
 //! ```
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -24,8 +24,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wb_model::Value;
 
-use crate::nearest::nearest;
 use crate::request::{Form, Written};
+use crate::tools::{self, Groups};
 use crate::{Given, PlanError, Request, Sampling, Source, spec};
 
 /// A plan as it was written.
@@ -41,17 +41,19 @@ pub struct PlanFile {
     pub requests: Vec<Request>,
 }
 
-/// Everything but the tests, which keep the places of all they say.
+/// Everything but the tools and the tests, which keep the places of all they say.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Head {
     name: Option<String>,
     #[serde(default)]
     summary: String,
+    #[serde(default, rename = "tools")]
+    _tools: Option<toml::Value>,
     #[serde(default)]
-    sampling: Option<Spanned<Sampling>>,
+    sampling: Sampling,
     #[serde(default)]
-    tool_groups: BTreeMap<String, Vec<String>>,
+    tool_groups: Groups,
     #[serde(default, rename = "test")]
     _tests: Vec<toml::Table>,
 }
@@ -59,33 +61,64 @@ struct Head {
 /// Reads a plan. `name` is the file's path, for messages.
 pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
     let source = Source::new(name, text);
-    let malformed = |error: toml::de::Error| {
-        let span = error.span().unwrap_or(0..0);
-        PlanError::at(&source, span, format!("this plan cannot be read: {}", error.message()), "here")
-            .with_help("a plan has `name`, `summary`, [sampling], [tool-groups] and one [[test]] per test")
+    let table = DeTable::parse(text).map_err(|error| PlanError::toml(&source, &error))?.into_inner();
+    let head: Head = toml::from_str(text).map_err(|error| misplaced(&source, &error))?;
+    if let Some(fault) = head.sampling.fault() {
+        let at = key_of_sampling(&table, &fault.keys);
+        return Err(PlanError::at(&source, at, fault.what, "here"));
+    }
+    tools::check(&source, &head.tool_groups)?;
+    let of_all = match table.get("tools") {
+        Some(value) => tools::unfold(&source, &written(&source, value)?, &head.tool_groups)?,
+        None => Vec::new(),
     };
-    let table = DeTable::parse(text).map_err(malformed)?.into_inner();
-    let head: Head = toml::from_str(text).map_err(malformed)?;
-    let sampling = match head.sampling {
-        None => Sampling::default(),
-        Some(sampling) => match sampling.get_ref().fault() {
-            None => sampling.into_inner(),
-            Some(fault) => return Err(PlanError::at(&source, sampling.span(), fault, "in this table")),
-        },
-    };
-    let tests = match table.get("test").map(Spanned::get_ref) {
-        Some(DeValue::Array(tests)) => tests.iter().map(|test| request(&source, test, &head.tool_groups)).collect(),
-        _ => Ok(Vec::new()),
-    };
+    let mut requests = Vec::new();
+    if let Some(DeValue::Array(tests)) = table.get("test").map(Spanned::get_ref) {
+        for test in tests {
+            let mut request = request(&source, test, &head.tool_groups)?;
+            request.tools.splice(0..0, of_all.iter().cloned());
+            requests.push(request);
+        }
+    }
     let stem = std::path::Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    Ok(PlanFile { name: head.name.or(stem).unwrap_or_default(), summary: head.summary, sampling, requests: tests? })
+    let name = head.name.or(stem).unwrap_or_default();
+    Ok(PlanFile { name, summary: head.summary, sampling: head.sampling, requests })
 }
 
-fn request(
-    source: &Source,
-    test: &Spanned<DeValue>,
-    groups: &BTreeMap<String, Vec<String>>,
-) -> Result<Request, PlanError> {
+/// The text of a plan file.
+pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, PlanError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let wrong = error.as_bytes()[at];
+        // What precedes the place is the same in the text that can be shown.
+        let source = Source::new(name, &String::from_utf8_lossy(error.as_bytes()));
+        let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
+        PlanError::at(&source, span, "this plan is not UTF-8", format!("byte 0x{wrong:02x} is no text"))
+            .with_help("save the file in UTF-8")
+    })
+}
+
+/// What serde did not like. `tools` is a word of the plan and of its tests; after `[sampling]` it is in that table.
+fn misplaced(source: &Source, error: &toml::de::Error) -> PlanError {
+    match error.span() {
+        Some(at) if source.text.get(at.clone()) == Some("tools") => {
+            PlanError::at(source, at, "`tools` has no place in this table", "write it above the first table")
+                .with_help("above the first table it holds for all tests, in a [[test]] for that one")
+        }
+        _ => PlanError::toml(source, error),
+    }
+}
+
+/// Where the first of these keys that is written stands.
+fn key_of_sampling(table: &DeTable, keys: &[&str]) -> Range<usize> {
+    let Some((name, DeValue::Table(entries))) = table.get_key_value("sampling").map(|(k, v)| (k, v.get_ref())) else {
+        return 0..0;
+    };
+    let place = keys.iter().find_map(|key| entries.get_key_value(*key));
+    place.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
+}
+
+fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<Request, PlanError> {
     let DeValue::Table(entries) = test.get_ref() else {
         return Err(PlanError::at(source, test.span(), "a test is a table", "`[[test]]` is expected"));
     };
@@ -103,7 +136,7 @@ fn request(
         match name.get_ref().as_ref() {
             "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
             "id" => request.id = Some(spec::pinned(source, &value)?),
-            "tools" => request.tools = tools(source, &value, groups)?,
+            "tools" => request.tools = tools::unfold(source, &value, groups)?,
             other => request.given.push(Given { name: other.to_owned(), name_at: name.span(), value }),
         }
     }
@@ -112,29 +145,6 @@ fn request(
     }
     request.given.sort_by_key(|given| given.name_at.start);
     Ok(request)
-}
-
-/// Command lines, or names of groups of them.
-fn tools(source: &Source, value: &Written, groups: &BTreeMap<String, Vec<String>>) -> Result<Vec<String>, PlanError> {
-    let listed = match &value.form {
-        Form::Many(list) => list.clone(),
-        Form::One(_) => vec![value.clone()],
-    };
-    let mut commands = Vec::new();
-    for entry in listed {
-        let text = entry.value().to_string();
-        match groups.get(&text) {
-            Some(group) => commands.extend(group.iter().cloned()),
-            None => match nearest(&text, groups.keys().map(String::as_str)) {
-                Some(near) if !text.contains(' ') => {
-                    let message = format!("there is no tool group `{text}`");
-                    return Err(PlanError::at(source, entry.at, message, format!("did you mean `{near}`?")));
-                }
-                _ => commands.push(text),
-            },
-        }
-    }
-    Ok(commands)
 }
 
 fn written(source: &Source, value: &Spanned<DeValue>) -> Result<Written, PlanError> {
@@ -177,13 +187,73 @@ mod tests {
     }
 
     #[test]
-    fn tool_groups_are_unfolded_and_wrong_ones_found() {
-        let plan = |tools: &str| {
-            let text = format!("[tool-groups]\ncache = [\"perf stat\"]\n[[test]]\nname = \"fio\"\ntools = {tools}\n");
-            parse("p.toml", &text)
+    fn tool_groups_are_unfolded_and_those_of_the_plan_hold_for_all_tests() {
+        let text = "tools = [\"sh -c true\"]\n[tool-groups]\ncache = [\"perf stat\"]\n\
+            [[test]]\nname = \"fio\"\ntools = [\"cache\", \"sar 1\"]\n[[test]]\nname = \"net\"\n";
+        let plan = parse("p.toml", text).unwrap();
+        assert_eq!(plan.requests[0].tools, ["sh -c true", "perf stat", "sar 1"]);
+        assert_eq!(plan.requests[1].tools, ["sh -c true"]);
+    }
+
+    /// The message, the place and the label of what is wrong with a plan.
+    fn said(text: &str) -> String {
+        use miette::Diagnostic;
+        let error = parse("p.toml", text).unwrap_err();
+        let label = error.labels().unwrap().next().unwrap();
+        let place = &text[label.offset()..label.offset() + label.len()];
+        format!("{error} | {place} | {}", label.label().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_mistake_is_shown_at_its_key_with_the_right_spelling() {
+        let tools = |tools: &str| {
+            format!("[tool-groups]\ncache = [\"perf stat\"]\n[[test]]\nname = \"fio\"\ntools = [{tools}]\n")
         };
-        assert_eq!(plan("[\"cache\", \"sar 1\"]").unwrap().requests[0].tools, ["perf stat", "sar 1"]);
-        assert!(plan("\"cahce\"").is_err());
+        let sampling = |line: &str| format!("[sampling]\nwarm-up = 2\n{line}\n");
+        let all = [
+            tools("\"cahce\""),
+            tools("\"nosuchgroup\""),
+            tools("\"\""),
+            tools("\"sar '1\""),
+            "[tool-groups]\nx = [\" \"]".to_owned(),
+            sampling("min-tme = \"1s\""),
+            sampling("zebra = 1"),
+            sampling("tools = [\"sar\"]"),
+            sampling("precision = -1"),
+            sampling("min-samples = 0"),
+            sampling("max-samples = 3"),
+            sampling("min-time = 0"),
+            sampling("limit = \"0s\""),
+            sampling("order = \"interleavd\""),
+            sampling("budget = \"soon\""),
+            "[[tests]]\nname = \"fio\"".to_owned(),
+        ];
+        insta::assert_snapshot!(all.map(|text| said(&text)).join("\n"), @r#"
+        there is no tool group and no program `cahce` | "cahce" | did you mean `cache`?
+        there is no tool group and no program `nosuchgroup` | "nosuchgroup" | unknown
+        a tool has no command | "" | this is empty
+        the tool `sar '1` is no command | "sar '1" | a quote is open
+        a tool has no command | " " | this is empty
+        there is no key `min-tme` here | min-tme | did you mean `min-time`?
+        there is no key `zebra` here | zebra | unknown
+        `tools` has no place in this table | tools | write it above the first table
+        `precision` must be a positive number of percent, not -1 | precision = -1 | here
+        `min-samples` must be more than 0 | min-samples = 0 | here
+        max-samples (3) is below min-samples (6) | max-samples = 3 | here
+        `min-time` must be more than 0 | min-time = 0 | here
+        `limit` must be more than 0 | limit = "0s" | here
+        there is no value `interleavd` here | "interleavd" | did you mean `interleaved`?
+        this plan cannot be read: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds | "soon" | here
+        there is no key `tests` here | tests | did you mean `test`?
+        "#);
+    }
+
+    #[test]
+    fn a_plan_in_another_encoding_says_where_it_is() {
+        use miette::Diagnostic;
+        let error = text("p.toml", b"name = \"caf\xe9\"".to_vec()).unwrap_err();
+        let label = error.labels().unwrap().next().unwrap();
+        assert_eq!((label.offset(), label.label()), (11, Some("byte 0xe9 is no text")));
     }
 
     #[test]

@@ -16,10 +16,11 @@ pub mod request;
 pub mod sampling;
 pub mod select;
 pub mod spec;
+pub mod tools;
 
 pub use catalogue::Catalogue;
 pub use error::PlanError;
-pub use expand::{Cell, LeftOut, Plan, expand};
+pub use expand::{Cell, LeftOut, Plan, Shortfall, expand};
 pub use request::{Given, Request, Source};
 pub use sampling::{Order, Sampling};
 pub use select::Selection;

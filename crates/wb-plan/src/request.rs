@@ -65,6 +65,15 @@ impl Written {
     }
 }
 
+/// A group of properties.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stage {
+    /// Where it stands, with the colon before it.
+    pub at: Range<usize>,
+    /// What it says.
+    pub given: Vec<Given>,
+}
+
 /// A test that was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -79,7 +88,7 @@ pub struct Request {
     /// Its parameters.
     pub given: Vec<Given>,
     /// Property groups of later stages, for staged tests.
-    pub stages: Vec<Vec<Given>>,
+    pub stages: Vec<Stage>,
     /// User tools around its samples, each a command line.
     pub tools: Vec<String>,
 }

@@ -92,19 +92,37 @@ impl Sampling {
     }
 
     /// What is wrong with it, if anything.
-    pub fn fault(&self) -> Option<String> {
-        if self.min_samples == 0 || self.max_samples == 0 {
-            return Some("at least one sample must be taken".to_owned());
+    pub fn fault(&self) -> Option<Fault> {
+        let zero = [
+            ("min-time", self.min_time.0 == 0),
+            ("min-samples", self.min_samples == 0),
+            ("max-samples", self.max_samples == 0),
+            ("budget", self.budget.0 == 0),
+            ("attempts", self.attempts == 0),
+            ("limit", self.limit == Some(Nanos(0))),
+            ("max-prepared", self.max_prepared == 0),
+            ("telemetry-interval", self.telemetry_interval.0 == 0),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            return Some(Fault { keys: vec![key], what: format!("`{key}` must be more than 0") });
         }
         if self.max_samples < self.min_samples {
-            return Some(format!("max-samples ({}) is below min-samples ({})", self.max_samples, self.min_samples));
+            let what = format!("max-samples ({}) is below min-samples ({})", self.max_samples, self.min_samples);
+            return Some(Fault { keys: vec!["max-samples", "min-samples"], what });
         }
         if !(self.precision > 0.0 && self.precision.is_finite()) {
-            return Some(format!("precision must be a positive number of percent, not {}", self.precision));
-        }
-        if self.attempts == 0 || self.max_prepared == 0 || self.telemetry_interval.0 == 0 {
-            return Some("attempts, max-prepared and telemetry-interval must not be zero".to_owned());
+            let what = format!("`precision` must be a positive number of percent, not {}", self.precision);
+            return Some(Fault { keys: vec!["precision"], what });
         }
         None
     }
+}
+
+/// What is wrong with a [`Sampling`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The keys that say it; not all of them need be written.
+    pub keys: Vec<&'static str>,
+    /// What it is.
+    pub what: String,
 }

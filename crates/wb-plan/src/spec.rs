@@ -5,25 +5,25 @@
 //! ```
 //! A value is bare text (up to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list
 //! `[a,b,"c"]`. The first group holds the test's parameters, further ones the properties of later
-//! stages. `id=` in any group pins the name of the serial.
+//! stages. `id=` in any group pins the name of the serial. Blanks around names and values mean nothing.
 
 use std::ops::Range;
 
 use wb_model::{TestName, Value};
 
-use crate::request::{Form, Written};
+use crate::request::{Form, Stage, Written};
 use crate::{Given, PlanError, Request, Source};
 
 /// Reads one test.
 pub fn parse(text: &str) -> Result<Request, PlanError> {
     let source = Source::new("command line", text);
     let mut cursor = Cursor { source: &source, text, at: 0 };
-    let test = cursor.take_while(|c| c != ':');
+    let test = cursor.word(|c| c != ':');
     if test.is_empty() {
         return Err(cursor.wrong(0..text.len(), "no test is named", "`TEST[:name=value,…]` is expected"));
     }
     let mut groups = Vec::new();
-    while cursor.eat(':') {
+    while cursor.peek() == Some(':') {
         groups.push(cursor.group()?);
     }
     if !cursor.is_done() {
@@ -35,32 +35,40 @@ pub fn parse(text: &str) -> Result<Request, PlanError> {
         test: text[test.clone()].to_owned(),
         test_at: test,
         id,
-        given: groups.next().unwrap_or_default(),
+        given: groups.next().unwrap_or_default().given,
         stages: groups.collect(),
         tools: Vec::new(),
         source,
     })
 }
 
-/// Takes `id=` out of whichever group has it.
-fn take_id(source: &Source, groups: &mut [Vec<Given>]) -> Result<Option<TestName>, PlanError> {
-    let mut found = None;
-    for group in groups {
-        for given in group.extract_if(.., |given| given.name == "id") {
-            found = Some(pinned(source, &given.value)?);
-        }
+/// Takes `id=` out of whichever group has it; a group that held nothing else goes with it.
+fn take_id(source: &Source, groups: &mut Vec<Stage>) -> Result<Option<TestName>, PlanError> {
+    let ids: Vec<Given> =
+        groups.iter_mut().flat_map(|group| group.given.extract_if(.., |given| given.name == "id")).collect();
+    groups.retain(|group| !group.given.is_empty() || ids.iter().all(|id| !group.at.contains(&id.name_at.start)));
+    match ids.as_slice() {
+        [] => Ok(None),
+        [id] => pinned(source, &id.value).map(Some),
+        [_, again, ..] => Err(PlanError::at(source, again.name_at.clone(), "`id` is given twice", "here again")),
     }
-    Ok(found)
 }
 
 /// The id that a value pins: a name that cannot be taken for a position.
 pub(crate) fn pinned(source: &Source, value: &Written) -> Result<TestName, PlanError> {
-    let text = value.value().to_string();
-    let numeric = text.chars().all(|c| c.is_ascii_digit());
-    match TestName::new(text) {
-        Ok(name) if !numeric => Ok(name),
-        Ok(_) => Err(PlanError::at(source, value.at.clone(), "an id needs a letter", "digits alone name a position")),
-        Err(error) => Err(PlanError::at(source, value.at.clone(), error.to_string(), "")),
+    let wrong = |message: &str, label: &str| {
+        PlanError::at(source, value.at.clone(), message, label)
+            .with_help("`id` pins the name of a test's place in the plan, so that inserting a test renumbers nothing")
+    };
+    let Form::One(name) = &value.form else {
+        return Err(wrong("an id is one name", "not a list"));
+    };
+    let text = name.to_string();
+    match TestName::new(&text) {
+        Ok(name) if text.chars().any(|c| !c.is_ascii_digit()) => Ok(name),
+        Ok(_) => Err(wrong("an id needs a letter", "digits alone name a position")),
+        Err(_) if text.is_empty() => Err(wrong("`id` has no value", "a name is expected")),
+        Err(_) => Err(wrong(&format!("`{text}` is no id"), "letters, digits, `_`, `.` and `-` make a name")),
     }
 }
 
@@ -94,112 +102,168 @@ impl Cursor<'_> {
         start..self.at
     }
 
+    fn blanks(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    /// What is kept, without the blanks around it.
+    fn word(&mut self, keep: impl Fn(char) -> bool) -> Range<usize> {
+        self.blanks();
+        let taken = self.take_while(keep);
+        self.blanks();
+        taken.start..taken.start + self.text[taken].trim_end().len()
+    }
+
     fn wrong(&self, span: Range<usize>, message: &str, label: &str) -> PlanError {
         PlanError::at(self.source, span, message, label)
             .with_help("parameters are written `name=value,name=[a,b]`; text with `,` `:` or `]` goes in double quotes")
     }
 
-    /// One group, up to the next `:` or the end.
-    fn group(&mut self) -> Result<Vec<Given>, PlanError> {
-        if self.peek() == Some('{') {
-            return self.json();
+    /// The next character, or the last one at the end: something that can be underlined.
+    fn here(&self) -> Range<usize> {
+        match self.text[self.at..].chars().next() {
+            Some(next) => self.at..self.at + next.len_utf8(),
+            None => self.at - self.text.chars().next_back().map_or(0, char::len_utf8)..self.at,
         }
+    }
+
+    /// One group with the colon before it, up to the next colon or the end.
+    fn group(&mut self) -> Result<Stage, PlanError> {
+        let start = self.at;
+        self.eat(':');
+        self.blanks();
         let mut given = Vec::new();
-        while !self.is_done() && self.peek() != Some(':') {
-            given.push(self.given()?);
-            if !self.eat(',') {
-                break;
+        if self.peek() == Some('{') {
+            given = self.object()?;
+        } else {
+            while !self.is_done() && self.peek() != Some(':') {
+                given.push(self.given()?);
+                if !self.eat(',') {
+                    break;
+                }
+                self.blanks();
             }
         }
-        Ok(given)
+        Ok(Stage { at: start..self.at, given })
     }
 
     fn given(&mut self) -> Result<Given, PlanError> {
-        let name_at = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        let name_at = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         let name = self.text[name_at.clone()].to_owned();
         if name.is_empty() {
-            let end = self.at + self.peek().map_or(0, char::len_utf8);
-            return Err(self.wrong(self.at..end, "a parameter's name is missing", "here"));
+            return Err(self.wrong(self.here(), "a parameter's name is missing", "here"));
         }
         if !self.eat('=') {
             return Err(self.wrong(name_at, &format!("`{name}` has no value"), "`=value` is expected after it"));
         }
-        Ok(Given { name, name_at, value: self.value()? })
+        let asked = name_at.start..self.at;
+        match self.value()? {
+            Some(value) => Ok(Given { name, name_at, value }),
+            None => Err(self.wrong(asked, &format!("`{name}` has no value"), "a value is expected after `=`")),
+        }
     }
 
-    fn value(&mut self) -> Result<Written, PlanError> {
-        let start = self.at;
-        match self.peek() {
-            Some('[') => {
-                self.eat('[');
-                let mut list = Vec::new();
-                while !self.eat(']') {
-                    if self.is_done() {
-                        return Err(self.wrong(start..self.at, "the list is not closed", "a `]` is missing"));
-                    }
-                    list.push(self.value()?);
-                    if !self.eat(',') && self.peek() != Some(']') {
-                        return Err(self.wrong(start..self.at, "the list is not closed", "a `]` is missing"));
-                    }
-                }
-                Ok(Written { form: Form::Many(list), at: start..self.at })
-            }
-            Some('"') => {
-                let mut values = serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<String>();
-                match values.next() {
-                    Some(Ok(text)) => {
-                        self.at = start + values.byte_offset();
-                        Ok(Written::one(Value::Text(text), start..self.at))
-                    }
-                    _ => Err(self.wrong(start..self.text.len(), "the quoted text is not closed", "from here")),
-                }
-            }
+    /// A value and the blanks around it; nothing where there is none.
+    fn value(&mut self) -> Result<Option<Written>, PlanError> {
+        self.blanks();
+        let value = match self.peek() {
+            Some('[') => self.list(Self::value)?,
+            Some('"') => self.quoted()?,
             _ => {
-                let at = self.take_while(|c| !matches!(c, ',' | ':' | ']'));
-                Ok(Written::one(bare(&self.text[at.clone()]), at))
+                let at = self.word(|c| !matches!(c, ',' | ':' | ']'));
+                if at.is_empty() {
+                    return Ok(None);
+                }
+                Written::one(bare(&self.text[at.clone()]), at)
             }
-        }
-    }
-
-    /// A JSON object. Its values have the object's place, since JSON's parser keeps none of its own.
-    fn json(&mut self) -> Result<Vec<Given>, PlanError> {
-        let start = self.at;
-        let text = &self.text[start..];
-        let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Map<_, _>>();
-        let object = match objects.next() {
-            Some(Ok(object)) => object,
-            Some(Err(error)) => {
-                let at = start + error.column().saturating_sub(1).min(text.len());
-                return Err(self.wrong(at..(at + 1).min(self.text.len()), &format!("not JSON: {error}"), "here"));
-            }
-            None => return Err(self.wrong(start..self.text.len(), "not JSON", "an object is expected")),
         };
-        self.at = start + objects.byte_offset();
-        let span = start..self.at;
-        object
-            .into_iter()
-            .map(|(name, value)| {
-                let quoted = format!("\"{name}\"");
-                let name_at = text.find(&quoted).map_or(span.clone(), |at| start + at + 1..start + at + 1 + name.len());
-                let value = written(&value, span.clone()).ok_or_else(|| {
-                    self.wrong(span.clone(), &format!("`{name}` has no usable value"), "in this object")
-                })?;
-                Ok(Given { name, name_at, value })
-            })
-            .collect()
+        self.blanks();
+        Ok(Some(value))
     }
-}
 
-/// A JSON value as a written one.
-fn written(json: &serde_json::Value, at: Range<usize>) -> Option<Written> {
-    let form = match json {
-        serde_json::Value::Array(list) => {
-            Form::Many(list.iter().map(|value| written(value, at.clone())).collect::<Option<_>>()?)
+    /// A list of what `element` reads.
+    fn list(
+        &mut self,
+        element: impl Fn(&mut Self) -> Result<Option<Written>, PlanError>,
+    ) -> Result<Written, PlanError> {
+        let start = self.at;
+        self.eat('[');
+        self.blanks();
+        let mut list = Vec::new();
+        while !self.eat(']') {
+            match element(self)? {
+                Some(value) => list.push(value),
+                None if self.is_done() => {}
+                None => return Err(self.wrong(self.here(), "a value of this list is missing", "before this")),
+            }
+            if !self.eat(',') && self.peek() != Some(']') {
+                return Err(self.wrong(start..self.at, "the list is not closed", "a `]` is missing"));
+            }
+            self.blanks();
         }
-        serde_json::Value::Object(_) | serde_json::Value::Null => return None,
-        other => Form::One(serde_json::from_value(other.clone()).ok()?),
-    };
-    Some(Written { form, at })
+        Ok(Written { form: Form::Many(list), at: start..self.at })
+    }
+
+    /// A text in double quotes, with JSON's escapes.
+    fn quoted(&mut self) -> Result<Written, PlanError> {
+        let start = self.at;
+        let mut values = serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<String>();
+        match values.next() {
+            Some(Ok(text)) => {
+                self.at = start + values.byte_offset();
+                Ok(Written::one(Value::Text(text), start..self.at))
+            }
+            _ => Err(self.wrong(start..self.text.len(), "the quoted text is not closed", "from here")),
+        }
+    }
+
+    /// A JSON object, read here since what it says twice or wrongly is to be shown where it stands.
+    fn object(&mut self) -> Result<Vec<Given>, PlanError> {
+        let start = self.at;
+        self.eat('{');
+        self.blanks();
+        let mut all = Vec::new();
+        while !self.eat('}') {
+            if self.peek() != Some('"') {
+                return Err(self.wrong(self.here(), "not JSON", "a name in double quotes, or a `}`, is expected"));
+            }
+            let name = self.quoted()?;
+            self.blanks();
+            if !self.eat(':') {
+                return Err(self.wrong(name.at, "not JSON", "`:` and a value are expected after it"));
+            }
+            let name_at = name.at.start + 1..name.at.end - 1;
+            let value =
+                self.json()?.ok_or_else(|| self.wrong(self.here(), "not JSON", "a value is expected before this"))?;
+            all.push(Given { name: name.value().to_string(), name_at, value });
+            if !self.eat(',') && self.peek() != Some('}') {
+                return Err(self.wrong(start..self.at, "the object is not closed", "a `}` is missing"));
+            }
+            self.blanks();
+        }
+        self.blanks();
+        Ok(all)
+    }
+
+    /// A value in JSON and the blanks around it; nothing where there is none.
+    fn json(&mut self) -> Result<Option<Written>, PlanError> {
+        self.blanks();
+        let start = self.at;
+        let value = match self.peek() {
+            None | Some(',' | ']' | '}') => return Ok(None),
+            Some('[') => self.list(Self::json)?,
+            Some('"') => self.quoted()?,
+            _ => {
+                let at = self.word(|c| !matches!(c, ',' | ']' | '}'));
+                let value = serde_json::from_str(&self.text[at]).map_err(|_| {
+                    self.wrong(start..self.at, "not a value", "a text, a number, true, false or a list is expected")
+                })?;
+                Written::one(value, start..self.at)
+            }
+        };
+        self.blanks();
+        Ok(Some(value))
+    }
 }
 
 /// A bare word as the plainest value that it can be.
@@ -254,6 +318,70 @@ mod tests {
         assert_eq!(request.stages.len(), 2);
         assert_eq!(parse("t::id=x").unwrap().id.unwrap().as_str(), "x");
         assert!(parse("t:id=0001").is_err());
+        assert_eq!(parse("t:a=1:id=x").unwrap().stages, []);
+        assert_eq!(parse("t:id=x:a=1").unwrap().given.len(), 1);
+    }
+
+    #[test]
+    fn blanks_around_names_and_values_mean_nothing() {
+        assert_eq!(values(" t : x = 1 , y = [ a , b ] "), values("t:x=1,y=[a,b]"));
+        assert_eq!(values(r#"t: { "x" : 1 , "y" : [ "a" , "b" ] } "#), values("t:x=1,y=[a,b]"));
+    }
+
+    #[test]
+    fn a_mistake_is_shown_where_it_stands() {
+        use miette::Diagnostic;
+        let said = |text: &str| {
+            let error = parse(text).unwrap_err();
+            let label = error.labels().unwrap().next().unwrap();
+            let place = &text[label.offset()..label.offset() + label.len()];
+            format!("{error} | {place} | {}", label.label().unwrap_or_default())
+        };
+        let all = [
+            "fio:rw=",
+            "t:id=",
+            "t:id=a/b",
+            "t:id=[a,b]",
+            "t:id=a,id=b",
+            "t:x=[a,,b]",
+            "t:x=[1",
+            "t:x",
+            "t:a=1,=2",
+            "t:a=1:=",
+            r#"t:{"x":nul}"#,
+            r#"t:{"x":}"#,
+            r#"t:{x:1}"#,
+            r#"t:{"x" 1}"#,
+            r#"t:{"x":1"#,
+        ];
+        let lines: Vec<String> = all.iter().map(|text| format!("{text}   {}", said(text))).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        fio:rw=   `rw` has no value | rw= | a value is expected after `=`
+        t:id=   `id` has no value | id= | a value is expected after `=`
+        t:id=a/b   `a/b` is no id | a/b | letters, digits, `_`, `.` and `-` make a name
+        t:id=[a,b]   an id is one name | [a,b] | not a list
+        t:id=a,id=b   `id` is given twice | id | here again
+        t:x=[a,,b]   a value of this list is missing | , | before this
+        t:x=[1   the list is not closed | [1 | a `]` is missing
+        t:x   `x` has no value | x | `=value` is expected after it
+        t:a=1,=2   a parameter's name is missing | = | here
+        t:a=1:=   a parameter's name is missing | = | here
+        t:{"x":nul}   not a value | nul | a text, a number, true, false or a list is expected
+        t:{"x":}   not JSON | } | a value is expected before this
+        t:{x:1}   not JSON | x | a name in double quotes, or a `}`, is expected
+        t:{"x" 1}   not JSON | "x" | `:` and a value are expected after it
+        t:{"x":1   the object is not closed | {"x":1 | a `}` is missing
+        "#);
+    }
+
+    #[test]
+    fn an_object_keeps_the_places_of_its_values_and_what_it_says_twice() {
+        let text = r#"fio:{"rw":["read","raed"],"rw":"write"}"#;
+        let request = parse(text).unwrap();
+        assert_eq!(request.given.len(), 2);
+        let Form::Many(list) = &request.given[0].value.form else { panic!("a list was written") };
+        assert_eq!(&text[list[1].at.clone()], "\"raed\"");
+        assert_eq!(&text[request.given[1].name_at.clone()], "rw");
     }
 
     #[test]

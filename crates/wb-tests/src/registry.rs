@@ -45,13 +45,39 @@ impl Registry {
         registry
     }
 
-    /// Adds every test that a `*.toml` in a folder defines.
+    /// Adds every test that a `*.toml` in a folder defines, in the order of the files' names. What cannot be read, or
+    /// defines a test that an earlier file of the folder does, is passed over and returned.
     ///
     /// # Errors
-    /// When one cannot be read, or says something that a definition cannot say; none is added then.
-    pub fn add_folder(&mut self, folder: &Path) -> Result<(), DefinitionError> {
-        Declarative::read_folder(folder)?.into_iter().for_each(|test| self.add(test));
-        Ok(())
+    /// When the folder cannot be read.
+    pub fn add_folder(&mut self, folder: &Path) -> Result<Vec<DefinitionError>, DefinitionError> {
+        let unreadable = |source| DefinitionError::Read { path: folder.to_owned(), source };
+        let entries = std::fs::read_dir(folder).map_err(unreadable)?;
+        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        paths.sort();
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        let mut passed_over = Vec::new();
+        for path in paths {
+            let test = match Declarative::read(&path) {
+                Ok(test) => test,
+                Err(error) => {
+                    passed_over.push(error);
+                    continue;
+                }
+            };
+            let (name, file) = (test.declaration().name.to_string(), path.display().to_string());
+            match files.get(&name) {
+                Some(first) => {
+                    passed_over.push(DefinitionError::Twice { test: name, first: first.clone(), second: file });
+                }
+                None => {
+                    files.insert(name, file);
+                    self.add(test);
+                }
+            }
+        }
+        Ok(passed_over)
     }
 
     /// Adds a test; one of the same name gives way to it.
@@ -125,6 +151,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_definition_that_cannot_be_read_hinders_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+        let figure =
+            "[[metric]]\nname = \"m\"\nclass = \"throughput\"\nunit = \"1/s\"\nprimary = true\nregex = '(.)'\n";
+        let sound = format!("name = \"sound\"\nsummary = \"s\"\nversion = 1\ncommand = [\"true\"]\n{figure}");
+        write("a.toml", "name = ");
+        write("b.toml", &sound);
+        write("c.toml", &sound);
+        let mut registry = Registry::default();
+        let passed_over = registry.add_folder(folder.path()).unwrap();
+        assert_eq!(registry.names(), ["sound"]);
+        assert!(matches!(passed_over[0], DefinitionError::Wrong { .. }), "{}", passed_over[0]);
+        assert!(matches!(passed_over[1], DefinitionError::Twice { .. }), "{}", passed_over[1]);
     }
 
     #[test]

@@ -2,9 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::de::DeserializeOwned;
 use wb_model::{HugePages, Nanos};
-use wb_plan::Order;
+use wb_plan::{Order, Sampling, tools};
+
+use crate::commands::schemas;
+use crate::exit;
 
 /// Weighs a Linux system: how fast it is, repeatably, and how sure that is
 ///
@@ -12,9 +17,7 @@ use wb_plan::Order;
 /// folder, which can be gone on with, studied again and drawn at any time.
 #[derive(Debug, Parser)]
 #[command(name = "weighbridge", version, propagate_version = true, max_term_width = 100)]
-#[command(
-    after_help = "exit status: 0 fine, 1 error, 3 something could not be measured as asked, 4 nothing to do, 130 interrupted"
-)]
+#[command(after_help = exit::meanings())]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -27,7 +30,7 @@ pub(crate) struct Cli {
 /// How to talk
 #[derive(Debug, Args)]
 pub(crate) struct ConsoleFlags {
-    /// Colour the output; NO_COLOR in the environment means never
+    /// Colour the output; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
     /// Tell no progress, only results and errors
@@ -38,7 +41,7 @@ pub(crate) struct ConsoleFlags {
 /// When to colour
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
-    /// On a terminal
+    /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
     Always,
@@ -52,6 +55,7 @@ pub(crate) enum Command {
     /// Measure: run tests or a plan, and record everything in a folder
     Run(Box<RunArgs>),
     /// Show what a run would do: every cell, its key, open values, what is left out, blocks, time
+    #[command(after_help = "exit status: 0 where all can be measured, 3 where something cannot be as asked")]
     Plan(Box<PlanArgs>),
     /// List tests, their parameters and metrics, and plans
     List(ListArgs),
@@ -79,6 +83,7 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a file or output
     Schema {
         /// Of which; without, the names
+        #[arg(value_parser = PossibleValuesParser::new(schemas()))]
         name: Option<String>,
     },
     /// Run one kernel in this process and print its report; samples are taken with it
@@ -112,12 +117,14 @@ pub(crate) enum Kernel {
 pub(crate) struct What {
     /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
     ///
-    /// A list makes one cell per value. Text with `,` `:` or `]` goes in double quotes inside the argument:
+    /// A list makes one cell per value; of a parameter that is itself a list, such as fio's targets, only a list of
+    /// lists does: `targets=[[/a,/b],[/c]]`. Text with `,` `:` or `]` goes in double quotes inside the argument:
     /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
     /// brackets or quotes for your shell.
-    #[arg(value_name = "TEST", required_unless_present = "plan")]
+    #[arg(value_name = "TEST")]
     pub(crate) tests: Vec<String>,
-    /// A plan: a TOML file, or the name of one that comes with the program (see `list plans`)
+    /// A plan: a TOML file, or the name of one that comes with the program (see `list plans`); options of sampling
+    /// change what it says
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) plan: Option<String>,
     /// Only cells whose name matches this glob; may be given more than once
@@ -136,7 +143,7 @@ pub(crate) struct What {
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
     /// A command to run around each sample, its output kept; may be given more than once
-    #[arg(long = "tool", value_name = "COMMAND", help_heading = "Sampling")]
+    #[arg(long = "tool", value_name = "COMMAND", help_heading = "Sampling", value_parser = tool)]
     pub(crate) tools: Vec<String>,
 }
 
@@ -147,7 +154,7 @@ pub(crate) struct SamplingFlags {
     /// How long a sample's measured part takes at least
     #[arg(long, value_name = "TIME")]
     pub(crate) min_time: Option<Nanos>,
-    /// Exactly so many samples of each cell
+    /// Exactly so many samples of each cell; none is taken again unless --retakes is given
     #[arg(long, value_name = "N", conflicts_with_all = ["min_samples", "max_samples"])]
     pub(crate) samples: Option<usize>,
     /// No fewer samples
@@ -157,7 +164,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "N")]
     pub(crate) max_samples: Option<usize>,
     /// Done when half the interval of the median is within so many percent of it
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) precision: Option<f64>,
     /// Samples before the counted ones
     #[arg(long, value_name = "N")]
@@ -165,7 +172,7 @@ pub(crate) struct SamplingFlags {
     /// The most time for one cell
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
-    /// The most time for one attempt
+    /// The most time for one attempt; without, ten times its estimate and a minute
     #[arg(long, value_name = "TIME")]
     pub(crate) limit: Option<Nanos>,
     /// How often one sample is tried before its cell is given up
@@ -175,9 +182,9 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "N")]
     pub(crate) retakes: Option<usize>,
     /// In which order cells are sampled
-    #[arg(long, value_name = "ORDER", value_parser = order)]
+    #[arg(long, value_name = "ORDER", value_parser = named::<Order, 2>(ORDERS))]
     pub(crate) order: Option<Order>,
-    /// Decides every random choice
+    /// Decides every random choice; without, drawn and recorded
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
@@ -193,7 +200,7 @@ pub(crate) struct PlacementFlags {
     #[arg(long, value_name = "LIST", value_parser = list)]
     pub(crate) memory_nodes: Option<Numbers>,
     /// Their transparent huge pages
-    #[arg(long, value_name = "POLICY", value_parser = huge_pages)]
+    #[arg(long, value_name = "POLICY", value_parser = named::<HugePages, 3>(HUGE_PAGES))]
     pub(crate) huge_pages: Option<HugePages>,
     /// No address-space randomisation
     #[arg(long)]
@@ -316,20 +323,52 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-fn order(text: &str) -> Result<Order, String> {
-    match text {
-        "interleaved" => Ok(Order::Interleaved),
-        "sequential" => Ok(Order::Sequential),
-        _ => Err("`interleaved` or `sequential` is expected".to_owned()),
+const ORDERS: [(&str, &str); 2] = [
+    ("interleaved", "in rounds, each taking one sample of every unfinished cell in a random order"),
+    ("sequential", "each cell to its end before the next"),
+];
+
+const HUGE_PAGES: [(&str, &str); 3] = [
+    ("inherit", "as the system is set"),
+    ("always", "asked for, whatever the system's default"),
+    ("never", "switched off for the process"),
+];
+
+impl Cli {
+    /// The declarations, each option of sampling with its default.
+    pub(crate) fn declared() -> clap::Command {
+        let defaults = serde_json::to_value(Sampling::default()).unwrap_or_default();
+        let with_default = |arg: Arg| match (defaults.get(arg.get_id().as_str().replace('_', "-")), arg.get_help()) {
+            (Some(default), Some(help)) => {
+                let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+                let help = format!("{help} [default: {}]", default.trim_end_matches(".0"));
+                arg.help(help)
+            }
+            _ => arg,
+        };
+        let sampled = |command: clap::Command| command.mut_args(with_default);
+        Cli::command().mut_subcommand("run", sampled).mut_subcommand("plan", sampled)
     }
 }
 
-fn huge_pages(text: &str) -> Result<HugePages, String> {
-    match text {
-        "inherit" => Ok(HugePages::Inherit),
-        "always" => Ok(HugePages::Always),
-        "never" => Ok(HugePages::Never),
-        _ => Err("`inherit`, `always` or `never` is expected".to_owned()),
+/// Reads a word that a type of the plan's is written as there.
+fn named<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
+        .try_map(|name| serde_json::from_value::<T>(name.into()))
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    number.parse().map_err(|_| "a number of percent is expected: `2` or `2%`".to_owned())
+}
+
+fn tool(text: &str) -> Result<String, String> {
+    match tools::words(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("a command line is expected, not empty and with every quote closed".to_owned()),
     }
 }
 
@@ -350,13 +389,23 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::FromArgMatches;
 
     use super::*;
 
     #[test]
     fn the_declarations_are_sound() {
-        Cli::command().debug_assert();
+        Cli::declared().debug_assert();
+    }
+
+    #[test]
+    fn words_and_percentages_are_read() {
+        let read = |line: &str| Cli::from_arg_matches(&Cli::declared().get_matches_from(line.split(' '))).unwrap();
+        let line = "weighbridge run t --precision 2.5% --order sequential --huge-pages never";
+        let Command::Run(args) = read(line).command else { panic!("a run was asked for") };
+        assert_eq!(args.what.sampling.precision, Some(2.5));
+        assert_eq!(args.what.sampling.order, Some(Order::Sequential));
+        assert_eq!(args.what.placement.huge_pages, Some(HugePages::Never));
     }
 
     #[test]

@@ -23,19 +23,21 @@ pub(crate) struct Console {
 const WIDTH: usize = 100;
 
 impl Console {
-    /// As the flags and the terminal have it. `NO_COLOR` is respected (no-color.org).
+    /// As the flags and the terminal have it. `NO_COLOR` is respected (no-color.org) where no flag says otherwise.
     pub(crate) fn of(flags: &ConsoleFlags) -> Self {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let wanted = |terminal: bool| match flags.color {
             Colour::Always => true,
             Colour::Never => false,
-            Colour::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            Colour::Auto => terminal && !is_dumb && !is_refused,
         };
         let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
         let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0).max(40));
         Self {
             out: Style { width: if out { width } else { WIDTH }, colour: wanted(out) },
             colour_err: wanted(err),
-            animate: err && !flags.quiet && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            animate: err && !flags.quiet && !is_dumb,
             quiet: flags.quiet,
         }
     }

@@ -1,6 +1,6 @@
 //! Everything that can end a command, told the same way: what, where, why, the way out.
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -79,24 +79,37 @@ impl Diagnostic for Error {
     }
 }
 
+/// The place of an error alone: what was written there, and what of it is meant.
+#[derive(Debug, thiserror::Error)]
+#[error("")]
+struct Place<'a>(&'a Error);
+
+impl Diagnostic for Place<'_> {
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.0.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        self.0.labels()
+    }
+}
+
+impl Place<'_> {
+    /// The frame, line by line; none where the error has no place.
+    fn frame(&self, colour: bool) -> String {
+        let mut text = String::new();
+        let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1);
+        // What could not be drawn is told without.
+        let _ = handler.render_report(&mut text, self);
+        text.lines().skip_while(|line| !line.contains('╭')).map(|line| format!("{line}\n")).collect()
+    }
+}
+
 impl Error {
     /// Tells it on standard error.
     pub(crate) fn tell(&self, console: &Console) -> Exit {
-        let mut text = String::new();
-        let drawn = if self.source_code().is_some() {
-            let theme = if console.colour_err { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-            GraphicalReportHandler::new_themed(theme)
-                .with_links(false)
-                .with_context_lines(1)
-                .render_report(&mut text, self)
-        } else {
-            NarratableReportHandler::new().render_report(&mut text, self)
-        };
-        let place = if self.source_code().is_some() && drawn.is_ok() { text.as_str() } else { "" };
-        eprintln!("error: {self}");
-        for line in place.lines().filter(|line| line.contains(['╭', '│', '·', '╰', '─'])) {
-            eprintln!("{line}");
-        }
+        eprint!("error: {self}\n{}", Place(self).frame(console.colour_err));
         if let Some(help) = self.help() {
             eprintln!("help: {help}");
         }

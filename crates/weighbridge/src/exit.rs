@@ -18,6 +18,21 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+/// What each says.
+pub(crate) const MEANINGS: [(Exit, &str); 5] = [
+    (Exit::Fine, "fine"),
+    (Exit::Error, "error"),
+    (Exit::FellShort, "something could not be measured as asked"),
+    (Exit::Nothing, "nothing to do"),
+    (Exit::Interrupted, "interrupted"),
+];
+
+/// All of them in a line.
+pub(crate) fn meanings() -> String {
+    let all = MEANINGS.map(|(exit, meaning)| format!("{} {meaning}", exit as u8));
+    format!("exit status: {}", all.join(", "))
+}
+
 /// Tells a mistake in the arguments, or the help that was asked for.
 pub(crate) fn arguments(error: &clap::Error) -> ExitCode {
     // Where even this cannot be printed, nobody is there to read it.

@@ -5,7 +5,7 @@
 //! repeated, instead of squeezing figures into two lines; and colour without a terminal library behind it.
 
 use super::Style;
-use super::wrap::{clean, width, wrap};
+use super::wrap::{clean, longest_part, width, wrap};
 
 /// How a cell or a line is to be seen. Never the only carrier of a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +68,8 @@ pub struct Table {
 const GAP: usize = 2;
 const NARROWEST_NAME: usize = 16;
 const NARROWEST_TEXT: usize = 13;
+/// Words up to this long stay whole where the other columns leave room.
+const LONGEST_WORD: usize = 24;
 
 impl Table {
     /// A table with these columns, of which there must be one.
@@ -96,12 +98,18 @@ impl Table {
             .join("\n")
     }
 
-    /// Natural widths where they fit; else texts are cut down, the name last; else there will be panels.
+    /// Natural widths where they fit; else texts are cut down to their words, then the name, then words; else there
+    /// will be panels.
     fn widths(&self, limit: usize) -> Vec<usize> {
-        let natural = self.natural_widths();
+        let natural = self.widest(width);
+        let words = self.widest(longest_part);
         let mut widths = natural.clone();
         let texts = self.heads.iter().enumerate().skip(1).filter(|(_, (_, align))| *align == Align::Left);
-        for (at, least) in texts.map(|(at, _)| (at, NARROWEST_TEXT)).chain([(0, NARROWEST_NAME)]) {
+        let texts: Vec<usize> = texts.map(|(at, _)| at).collect();
+        let whole = texts.iter().map(|at| (*at, words[*at].clamp(NARROWEST_TEXT, LONGEST_WORD)));
+        let name = [(0, NARROWEST_NAME)];
+        let cut = texts.iter().map(|at| (*at, NARROWEST_TEXT));
+        for (at, least) in whole.chain(name).chain(cut) {
             let excess = total(&widths).saturating_sub(limit);
             widths[at] = widths[at].saturating_sub(excess).max(least.min(widths[at]));
         }
@@ -113,12 +121,13 @@ impl Table {
         widths
     }
 
-    fn natural_widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| width(head)).collect();
+    /// The most of this measure in each column.
+    fn widest(&self, measure: fn(&str) -> usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| measure(head)).collect();
         for row in &self.rows {
             if let Row::Cells(cells) = row {
                 for (widest, cell) in widths.iter_mut().zip(cells) {
-                    *widest = (*widest).max(width(&cell.text));
+                    *widest = (*widest).max(measure(&cell.text));
                 }
             }
         }
@@ -228,6 +237,17 @@ mod tests {
         a group of cells
         size=S        measured
         size=M,       failed
+        threads=2
+        ");
+    }
+
+    #[test]
+    fn words_stay_whole_while_the_name_can_give_way() {
+        let mut table = Table::new(&[("cell", Align::Left), ("key", Align::Left)]);
+        table.row(vec!["block-size=4k,rw=read,threads=2".into(), "0123456789abcdef".into()]);
+        insta::assert_snapshot!(table.draw(Style { width: 40, colour: false }), @r"
+        cell                    key
+        block-size=4k,rw=read,  0123456789abcdef
         threads=2
         ");
     }

@@ -13,7 +13,12 @@ pub(super) fn clean(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { visible(c) } else { c }).collect()
 }
 
-/// Lines no wider than `limit`, broken after blanks, commas and slashes, and elsewhere only where there are none.
+/// The columns of the longest part that lines are not broken in.
+pub(super) fn longest_part(text: &str) -> usize {
+    pieces(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
+}
+
+/// Lines no wider than `limit`, broken after blanks, commas, slashes and bars, and elsewhere only where there are none.
 /// Where the text is indented, its further lines are by two more.
 pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
     let body = text.trim_start_matches(' ');
@@ -46,7 +51,7 @@ fn broken(text: &str, limit: usize) -> Vec<String> {
 /// What must stay together, each no wider than `limit`.
 fn pieces(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
-    for word in text.split_inclusive([' ', ',', '/']) {
+    for word in text.split_inclusive([' ', ',', '/', '|']) {
         let mut piece = String::new();
         for c in word.chars() {
             if c != ' ' && width(&piece) + c.width().unwrap_or(0) > limit {
@@ -67,6 +72,7 @@ mod tests {
     fn lines_break_after_blanks_and_commas() {
         assert_eq!(wrap("block-size=4k,rw=read", 16), ["block-size=4k,", "rw=read"]);
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("read|randread|write", 14), ["read|randread|", "write"]);
         assert_eq!(wrap("", 7), [""]);
         assert_eq!(wrap("  grid=M, threads=2", 14), ["  grid=M,", "    threads=2"]);
     }

@@ -20,7 +20,7 @@ pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
         ("tests", Some(name)) => test(&registry, name, args.json, console),
         ("metrics", name) => metrics(&registry, name, args.json, console),
         ("plans", None) => plans(args.json, console),
-        ("plans", Some(name)) => plan(name),
+        ("plans", Some(name)) => plan(name, args.json),
         (name, None) => test(&registry, name, args.json, console),
         (what, Some(_)) => Err(Error::Usage {
             what: format!("there is no list of `{what}`"),
@@ -44,16 +44,17 @@ fn tests(registry: &Registry, json: bool, console: &Console) -> Result<(), Error
 }
 
 fn declared<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, Error> {
-    registry.declaration(name).ok_or_else(|| {
-        let near = nearest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
-        Error::Usage {
-            what: format!("there is no test `{name}`"),
-            help: match near {
-                Some(near) => format!("did you mean `{near}`? `weighbridge list tests` shows all"),
-                None => "`weighbridge list tests` shows all".to_owned(),
-            },
-        }
-    })
+    if let Some(declaration) = registry.declaration(name) {
+        return Ok(declaration);
+    }
+    if builtin::text(name).is_some() {
+        let help = format!("`weighbridge list plans {name}` shows it, `weighbridge plan --plan {name}` its cells");
+        return Err(Error::Usage { what: format!("`{name}` is a plan, and a test is expected"), help });
+    }
+    let near = nearest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let help = format!("{near}`weighbridge list tests` shows all");
+    Err(Error::Usage { what: format!("there is no test `{name}`"), help })
 }
 
 fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Result<(), Error> {
@@ -85,7 +86,7 @@ fn test(registry: &Registry, name: &str, json: bool, console: &Console) -> Resul
     let requires = requires.collect::<Vec<_>>().join(", ");
     let needs = if requires.is_empty() { String::new() } else { format!("needs: {requires}\n") };
     print_text(&format!(
-        "{}: {}\n{needs}\n{}\n* an axis: its value stands in the name of the case. Any parameter given a list makes one.\n",
+        "{}: {}\n{needs}\n{}\n* an axis: its value stands in the name of the case. Any parameter given a list makes one; one that is a list itself, given a list of lists: `[[a,b],[c]]`.\n",
         declaration.name,
         declaration.summary,
         table.draw(console.out)
@@ -140,10 +141,13 @@ fn plans(json: bool, console: &Console) -> Result<(), Error> {
     print_text(&table.draw(console.out))
 }
 
-fn plan(name: &str) -> Result<(), Error> {
-    let text = builtin::text(name).ok_or_else(|| Error::Usage {
+fn plan(name: &str, json: bool) -> Result<(), Error> {
+    let unknown = || Error::Usage {
         what: format!("there is no plan `{name}`"),
         help: format!("there are {}", builtin::names().collect::<Vec<_>>().join(", ")),
-    })?;
-    print_text(text)
+    };
+    if json {
+        return print_json(&builtin::json(name).ok_or_else(unknown)?);
+    }
+    print_text(builtin::text(name).ok_or_else(unknown)?)
 }

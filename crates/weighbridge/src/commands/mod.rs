@@ -1,8 +1,10 @@
 //! What each command does.
 
+mod definitions;
 mod doctor;
 mod exec;
 mod list;
+mod man;
 mod plan;
 mod read;
 mod report;
@@ -11,8 +13,7 @@ mod schema;
 mod what;
 
 pub(crate) use run::lasting;
-
-use clap::CommandFactory;
+pub(crate) use schema::schemas;
 
 use crate::cli::{Cli, Command};
 use crate::console::Console;
@@ -35,24 +36,16 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Agent => exec::agent(),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "weighbridge", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::declared(), "weighbridge", &mut script);
+            print_bytes(&script)?;
             Ok(Exit::Fine)
         }
-        Command::Man => man(),
+        Command::Man => {
+            print_text(&man::page())?;
+            Ok(Exit::Fine)
+        }
     }
-}
-
-fn man() -> Result<Exit, Error> {
-    let stdout = |source| Error::File { path: "standard output".to_owned(), source };
-    clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()).map_err(stdout)?;
-    for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = format!("weighbridge {}", command.get_name());
-        let man = clap_mangen::Man::new(command.clone().display_name(name));
-        man.render_name_section(&mut std::io::stdout()).map_err(stdout)?;
-        man.render_description_section(&mut std::io::stdout()).map_err(stdout)?;
-        man.render_options_section(&mut std::io::stdout()).map_err(stdout)?;
-    }
-    Ok(Exit::Fine)
 }
 
 /// Prints a value as JSON.
@@ -61,10 +54,16 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Error> {
     print_text(&format!("{text}\n"))
 }
 
-/// Prints text; a reader that has gone away (`| head`) is no error.
+/// Prints text.
 fn print_text(text: &str) -> Result<(), Error> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints what is printed; a reader that has gone away (`| head`) is no error.
+fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::File { path: "standard output".to_owned(), source })
         }

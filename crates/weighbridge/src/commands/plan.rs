@@ -1,5 +1,8 @@
 //! `weighbridge plan`.
 
+use std::collections::BTreeMap;
+
+use wb_model::counted;
 use wb_plan::{Cell, Plan};
 use wb_report::text::{Align, Table};
 
@@ -29,7 +32,8 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     } else {
         print_text(&drawn(&plan, console))?
     }
-    Ok(Exit::Fine)
+    let falls_short = plan.cells.iter().any(|cell| cell.unsupported.is_some());
+    Ok(if falls_short { Exit::FellShort } else { Exit::Fine })
 }
 
 fn drawn(plan: &Plan, console: &Console) -> String {
@@ -52,14 +56,30 @@ fn drawn(plan: &Plan, console: &Console) -> String {
     let mut text = table.draw(console.out);
     let unsupported = plan.cells.iter().filter_map(|cell| Some((cell, cell.unsupported.as_ref()?)));
     text += &section("cannot be measured here", unsupported.map(|(cell, why)| format!("{}: {why}", cell.id)));
-    text += &section("left out", plan.left_out.iter().map(|left| format!("{}: {}", left.id, left.why)));
+    text += &section("left out", left_out(plan));
     text += &section("the machine decides", open(plan));
     let measured = plan.cells.iter().filter(|cell| cell.unsupported.is_none()).count();
+    let of_all = match plan.cells.len() {
+        all if all == measured => counted(all, "cell"),
+        all => format!("{measured} of {}", counted(all, "cell")),
+    };
+    if measured == 0 {
+        return text + &format!("\n{of_all} can be measured here\n");
+    }
     text + &format!(
-        "\n{measured} cells, about {} with the fewest samples; {} order\n",
+        "\n{of_all}, about {} with the fewest samples; {} order\n",
         lasting(plan.estimate().seconds()),
         format!("{:?}", plan.sampling.order).to_lowercase()
     )
+}
+
+/// How many cells are left out, by why.
+fn left_out(plan: &Plan) -> impl Iterator<Item = String> {
+    let mut counts = BTreeMap::new();
+    for left in &plan.left_out {
+        *counts.entry(left.why.as_str()).or_insert(0) += 1;
+    }
+    counts.into_iter().map(|(why, cells)| format!("{} {why}", counted(cells, "cell")))
 }
 
 fn samples(cell: &Cell, plan: &Plan) -> String {

@@ -1,13 +1,17 @@
 //! From flags to a plan: which tests there are, what was asked for, and on what machine.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_agent::Worker;
-use wb_model::{Aslr, Facts, HugePages, ProfileName, Value};
+use wb_model::{Aslr, Facts, HugePages, ProfileName, Value, counted};
 use wb_plan::request::{Form, Written};
-use wb_plan::{Given, Plan, Request, Sampling, Selection, builtin, file, spec};
+use wb_plan::{Catalogue, Cell, Given, Plan, Request, Sampling, Selection, Shortfall, builtin, file, spec};
 use wb_tests::Registry;
 
+pub(crate) use super::definitions::registry;
+use super::definitions::registry_for;
+use super::lasting;
 use crate::cli::{PlacementFlags, SamplingFlags, What};
 use crate::error::Error;
 
@@ -29,72 +33,76 @@ pub(crate) struct Asked {
 
 /// Reads what was asked for.
 pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
-    let mut requests = Vec::new();
-    let mut sampling = Sampling::default();
-    let mut names = Vec::new();
-    let mut text = None;
-    let mut beside_plan = None;
-    if let Some(plan) = &what.plan {
-        let (plan, written) = read_plan(plan)?;
-        beside_plan = plan.1;
-        names.push(plan.0.name.clone());
-        requests.extend(plan.0.requests);
-        sampling = plan.0.sampling;
-        text = written;
+    if what.plan.is_none() && what.tests.is_empty() {
+        return Err(Error::Usage {
+            what: "neither a test nor a plan is named".to_owned(),
+            help: "name a test (`weighbridge list` shows all) or a plan: `--plan quick`".to_owned(),
+        });
     }
+    let plan = what.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
+    let mut names: Vec<String> = plan.name.into_iter().collect();
+    let mut requests = plan.requests;
     for test in &what.tests {
         requests.push(spec::parse(test)?);
         names.push(test.clone());
     }
+    let mut sampling = plan.sampling;
     apply_sampling(&what.sampling, &mut sampling)?;
     for request in &mut requests {
         apply_placement(&what.placement, request);
         request.tools.extend(what.tools.iter().cloned());
     }
+    let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
+    let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
+    if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
+        return Err(Error::Usage {
+            what: format!("`{test}` is a plan, and a test is expected"),
+            help: format!("write `--plan {test}`"),
+        });
+    }
     Ok(Asked {
         name: names.join(" "),
-        text,
+        text: plan.text,
         requests,
         sampling,
         selection: Selection::new(&what.select, &what.ignore)?,
-        registry: registry(&what.tests_d, beside_plan.as_deref())?,
+        registry,
     })
 }
 
-type ReadPlan = (file::PlanFile, Option<PathBuf>);
-
-/// A plan by its file or its name, and its text.
-fn read_plan(plan: &str) -> Result<(ReadPlan, Option<String>), Error> {
-    let path = Path::new(plan);
-    let is_file = path.is_file() || plan.contains('/') || plan.ends_with(".toml");
-    if !is_file {
-        let unknown = || Error::Usage {
-            what: format!("there is no plan `{plan}`"),
-            help: format!("name a TOML file, or one of {}", builtin::names().collect::<Vec<_>>().join(", ")),
-        };
-        let found = builtin::plan(plan).ok_or_else(unknown)??;
-        return Ok(((found, None), builtin::text(plan).map(str::to_owned)));
-    }
-    let text = std::fs::read_to_string(path).map_err(|source| Error::File { path: plan.to_owned(), source })?;
-    let beside = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
-    Ok(((file::parse(plan, &text)?, beside.map(|folder| folder.join("tests.d"))), Some(text)))
+/// Whether what is written in a test's place names a plan.
+fn is_plan(test: &str, registry: &Registry) -> bool {
+    let is_file = test.ends_with(".toml") && Path::new(test).is_file();
+    registry.declaration(test).is_none() && (is_file || builtin::text(test).is_some())
 }
 
-/// The tests there are: built in, shipped, the user's, and those beside the plan.
-pub(crate) fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
-    let own = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|config| config.join("weighbridge/tests.d"));
-    let optional = own.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
-    let mut registry = Registry::built_in();
-    for folder in optional.chain(tests_d.iter().cloned()) {
-        registry.add_folder(&folder).map_err(|error| Error::Usage {
-            what: error.to_string(),
-            help: "mend or remove the file; docs/tests.md says what it may hold".to_owned(),
+/// A plan as it was read, or nothing of one.
+#[derive(Default)]
+struct ReadPlan {
+    name: Option<String>,
+    text: Option<String>,
+    requests: Vec<Request>,
+    sampling: Sampling,
+    /// The folder beside it with definitions of tests.
+    tests_d: Option<PathBuf>,
+}
+
+/// A plan by its file or its name.
+fn read_plan(plan: &str) -> Result<ReadPlan, Error> {
+    let path = Path::new(plan);
+    let is_file = path.is_file() || plan.contains('/') || plan.ends_with(".toml");
+    let (text, tests_d) = if is_file {
+        let bytes = std::fs::read(path).map_err(|source| Error::File { path: plan.to_owned(), source })?;
+        (file::text(plan, bytes)?, path.parent().map(|folder| Path::new(".").join(folder).join("tests.d")))
+    } else {
+        let text = builtin::text(plan).ok_or_else(|| Error::Usage {
+            what: format!("there is no plan `{plan}`"),
+            help: format!("name a TOML file, or one of {}", builtin::names().collect::<Vec<_>>().join(", ")),
         })?;
-    }
-    Ok(registry)
+        (text.to_owned(), None)
+    };
+    let file::PlanFile { name, sampling, requests, .. } = file::parse(plan, &text)?;
+    Ok(ReadPlan { name: Some(name), text: Some(text), requests, sampling, tests_d })
 }
 
 fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), Error> {
@@ -113,14 +121,15 @@ fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), 
     sampling.budget = flags.budget.unwrap_or(sampling.budget);
     sampling.limit = flags.limit.or(sampling.limit);
     sampling.attempts = flags.attempts.unwrap_or(sampling.attempts);
-    sampling.retakes = flags.retakes.unwrap_or(sampling.retakes);
+    sampling.retakes = flags.retakes.or(exactly.map(|_| 0)).unwrap_or(sampling.retakes);
     sampling.order = flags.order.unwrap_or(sampling.order);
     sampling.seed = flags.seed.or(sampling.seed);
     match sampling.fault() {
         None => Ok(()),
-        Some(fault) => {
-            Err(Error::Usage { what: fault, help: "`weighbridge run --help` explains the limits".to_owned() })
-        }
+        Some(fault) => Err(Error::Usage {
+            what: fault.what,
+            help: "`weighbridge run --help` says what each option means".to_owned(),
+        }),
     }
 }
 
@@ -157,6 +166,7 @@ impl Asked {
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }
+        warn_of_budget(&plan);
         Ok(plan)
     }
 
@@ -167,9 +177,30 @@ impl Asked {
             ("", _) => "every cell is ignored".to_owned(),
             (globs, _) => format!("no cell matches {globs}"),
         };
-        let without =
-            format!("`weighbridge plan {}` without --select and --ignore lists all {}", self.name, plan.left_out.len());
-        Error::Nothing { what, help: without }
+        let help = match plan.left_out.len() {
+            0 => {
+                "a test is written `[[test]]` and under it `name = \"himeno\"`; `weighbridge list` shows all".to_owned()
+            }
+            all => format!("`weighbridge plan {}` without --select and --ignore lists all {all}", self.name),
+        };
+        Error::Nothing { what, help }
+    }
+}
+
+/// Says which tests will not get their fewest samples, and why.
+fn warn_of_budget(plan: &Plan) {
+    let lever = |cell: &Cell| if cell.params.contains_key("runtime") { "`runtime`" } else { "--min-time" };
+    let mut short = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Some(shortfall) = plan.shortfall(cell) {
+            *short.entry((&cell.id.test, shortfall, lever(cell))).or_insert(0) += 1;
+        }
+    }
+    let budget = lasting(plan.sampling.budget.seconds());
+    for ((test, Shortfall { holds, wanted }, lever), cells) in short {
+        let cells = counted(cells, "cell");
+        eprintln!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
+        eprintln!("help: lower {lever}, or raise --budget");
     }
 }
 

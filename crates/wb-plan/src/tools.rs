@@ -1,0 +1,72 @@
+//! User tools around samples: command lines, and groups of them by name.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use crate::nearest::nearest;
+use crate::request::{Form, Written};
+use crate::{PlanError, Source};
+
+/// The groups of tools of a plan file, each a list of command lines.
+pub(crate) type Groups = BTreeMap<String, Vec<Spanned<String>>>;
+
+/// A command line's words, as a shell divides them; nothing where it has none, or a quote is open.
+pub fn words(line: &str) -> Option<Vec<String>> {
+    shell_words::split(line).ok().filter(|words| !words.is_empty())
+}
+
+/// Sees to it that every group holds command lines.
+pub(crate) fn check(source: &Source, groups: &Groups) -> Result<(), PlanError> {
+    let unusable = groups.values().flatten().find(|line| words(line.get_ref()).is_none());
+    unusable.map_or(Ok(()), |line| Err(no_command(source, line.span(), line.get_ref())))
+}
+
+/// The command lines that are meant by command lines and names of groups.
+pub(crate) fn unfold(source: &Source, value: &Written, groups: &Groups) -> Result<Vec<String>, PlanError> {
+    let listed = match &value.form {
+        Form::Many(list) => list.as_slice(),
+        Form::One(_) => std::slice::from_ref(value),
+    };
+    let mut commands = Vec::new();
+    for entry in listed {
+        let text = entry.value().to_string();
+        match groups.get(&text) {
+            Some(group) => commands.extend(group.iter().map(|line| line.get_ref().clone())),
+            None => commands.push(command(source, entry, text, groups)?),
+        }
+    }
+    Ok(commands)
+}
+
+/// A command line. A word alone that is no program is taken for a group that was misspelt: as a program it would be
+/// missed only when the first sample is taken.
+fn command(source: &Source, entry: &Written, line: String, groups: &Groups) -> Result<String, PlanError> {
+    let Some(words) = words(&line) else { return Err(no_command(source, entry.at.clone(), &line)) };
+    let is_word = words.len() == 1 && !line.contains('/');
+    if !is_word || is_program(&line) {
+        return Ok(line);
+    }
+    let names = groups.keys().map(String::as_str);
+    let label = nearest(&line, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    let help = match names.collect::<Vec<_>>().join(", ").as_str() {
+        "" => "a group of tools is written `NAME = [\"COMMAND\", …]` under [tool-groups]".to_owned(),
+        all => format!("the groups of tools are {all}"),
+    };
+    let message = format!("there is no tool group and no program `{line}`");
+    Err(PlanError::at(source, entry.at.clone(), message, label).with_help(help))
+}
+
+fn no_command(source: &Source, at: std::ops::Range<usize>, line: &str) -> PlanError {
+    let (message, label) = match line.trim() {
+        "" => ("a tool has no command".to_owned(), "this is empty"),
+        _ => (format!("the tool `{line}` is no command"), "a quote is open"),
+    };
+    PlanError::at(source, at, message, label)
+        .with_help("a tool is a command line such as `perf stat -a`, or the name of a group of [tool-groups]")
+}
+
+fn is_program(word: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(word).is_file())
+}

@@ -1,0 +1,63 @@
+//! The tests there are: built in, shipped, and defined by files of the user's.
+
+use std::path::{Path, PathBuf};
+
+use wb_plan::{Catalogue, PlanError, Source};
+use wb_tests::{DefinitionError, Registry};
+
+use crate::error::Error;
+
+/// The tests there are; a definition that cannot be read is told, and hinders no other test.
+pub(crate) fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
+    registry_for(&[], tests_d, beside_plan)
+}
+
+/// The tests there are; a definition that cannot be read is an error where one of these tests may be its.
+pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Option<&Path>) -> Result<Registry, Error> {
+    let own = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .map(|config| config.join("weighbridge/tests.d"));
+    let optional = own.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
+    let mut registry = Registry::built_in();
+    let mut unreadable = Vec::new();
+    for folder in optional.chain(tests_d.iter().cloned()) {
+        unreadable.extend(registry.add_folder(&folder).map_err(|error| drawn(&error))?);
+    }
+    for error in unreadable {
+        let may_be_asked_for = |test: &&str| defines(&error, test).unwrap_or(registry.declaration(test).is_none());
+        if asked.iter().any(may_be_asked_for) {
+            return Err(drawn(&error));
+        }
+        eprintln!("warning: {error}; this definition is passed over");
+    }
+    Ok(registry)
+}
+
+/// Whether a definition is meant to define this test, as far as that can be told.
+fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
+    let named = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == test);
+    match error {
+        DefinitionError::Twice { test: twice, .. } => Some(twice == test),
+        DefinitionError::Read { path, .. } => Some(named(path)),
+        DefinitionError::Wrong { file, .. } => {
+            let text = std::fs::read_to_string(file).ok()?;
+            let value = text.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='));
+            Some(value?.trim().trim_matches(['"', '\'']) == test || named(Path::new(file)))
+        }
+    }
+}
+
+/// As an error, with its place where it has one.
+fn drawn(error: &DefinitionError) -> Error {
+    const WAY_OUT: &str = "mend or remove the file; docs/tests.md says what it may hold";
+    match error {
+        DefinitionError::Wrong { file, span, fault, .. } => {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let label = fault.way_out.as_deref().unwrap_or("here");
+            let source = Source::new(file, &text);
+            PlanError::at(&source, span.clone(), fault.what.as_str(), label).with_help(WAY_OUT).into()
+        }
+        other => Error::Usage { what: other.to_string(), help: WAY_OUT.to_owned() },
+    }
+}
