@@ -8,7 +8,7 @@ use wb_sys::process::{ResourceUse, Verified};
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The first message of each side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ pub enum Request {
     Facts,
     /// The machine's world: the payload is a [`wb_sys::Environment`] in JSON.
     Environment {
-        /// The programs whose versions count.
-        programs: Vec<String>,
+        /// The programs whose versions count, and with which arguments they tell it.
+        programs: wb_sys::environment::tools::Asked,
     },
     /// What makes the machine noisy: the payload is a [`wb_knobs::doctor::Diagnosis`] in JSON.
     Doctor,

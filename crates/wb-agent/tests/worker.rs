@@ -167,7 +167,7 @@ fn another_version_is_told_apart() {
         let error = Worker::over(WorkerName::local(), input, output).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 1: use the same weighbridge on both"
+            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 2: use the same weighbridge on both"
         );
     });
 }
@@ -213,7 +213,7 @@ fn telemetry_tells_the_workload_from_the_rest() {
 #[test]
 fn the_world_and_its_noise_are_told() {
     with_worker(|worker| async move {
-        let environment = worker.environment(&["bash"]).await.unwrap();
+        let environment = worker.environment([("bash".to_owned(), vec!["--version".to_owned()])].into()).await.unwrap();
         assert!(environment.kernel.release.is_some() && environment.tools.contains_key("bash"));
         assert!(!worker.doctor().await.unwrap().findings.is_empty());
     });

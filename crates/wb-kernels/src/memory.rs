@@ -77,7 +77,9 @@ impl Memory {
         fits(bytes as u64)?;
         let refused = |errno: Errno| Error::Map { bytes, source: errno.into() };
         // Room for a guard on each side and for moving the start to the alignment.
-        let length = bytes.max(1).div_ceil(Self::PAGE).checked_mul(Self::PAGE);
+        // A huge page is given where all of it is mapped: the last one, too, needs its whole size.
+        let grain = if huge == HugePages::Always { Self::ALIGNMENT } else { Self::PAGE };
+        let length = bytes.max(1).div_ceil(grain).checked_mul(grain);
         let reserved_bytes = length
             .and_then(|length| length.checked_add(Self::ALIGNMENT + 2 * Self::PAGE))
             .ok_or_else(|| refused(Errno::NOMEM))?;
@@ -143,7 +145,9 @@ impl Memory {
     pub fn residency(&self) -> Result<Residency, Error> {
         let smaps = fs::read_to_string("/proc/self/smaps").map_err(|source| Error::Smaps { source })?;
         let start = self.base as usize;
-        Ok(Residency { bytes: self.bytes as u64, huge_bytes: huge_bytes(&smaps, start..start + self.bytes) })
+        let bytes = self.bytes as u64;
+        // What the last huge page has beyond the arrays is none of them.
+        Ok(Residency { bytes, huge_bytes: huge_bytes(&smaps, start..start + self.bytes).min(bytes) })
     }
 }
 

@@ -1,6 +1,5 @@
 //! The world's environment, before an entry and after it.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use wb_agent::Worker;
@@ -21,9 +20,8 @@ pub async fn record(
 ) -> Result<(), RunError> {
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
-    let programs: BTreeSet<String> = needed.flatten().map(|need| need.program).collect();
-    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
-    let environment = worker.environment(&programs).await?;
+    let programs = needed.flatten().map(|need| (need.program, need.version)).collect();
+    let environment = worker.environment(programs).await?;
     let path = run.environment(&format!("world-{entry}-{moment}"));
     let folder = path.parent().unwrap_or(run.path());
     fs::create_dir_all(folder).map_err(|source| RecordError::Io { what: "create", path: folder.to_owned(), source })?;

@@ -209,10 +209,7 @@ impl Agent {
     async fn handle(self: &Rc<Self>, request: Request, payload: Vec<u8>) -> Result<Done, Fault> {
         match request {
             Request::Facts => Done::new(wb_sys::facts(&self.root)),
-            Request::Environment { programs } => {
-                let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
-                Done::long(&Environment::read(&self.root, &programs))
-            }
+            Request::Environment { programs } => Done::long(&Environment::read(&self.root, &programs)),
             Request::Doctor => Done::long(&doctor(&self.root)),
             Request::Which { program } => Done::new(files::which(&program)?),
             Request::Scratch { base } => Done::new(self.home.scratch(self.next_id(), base)?),

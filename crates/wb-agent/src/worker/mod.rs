@@ -17,6 +17,7 @@ use tokio::process::Child;
 use wb_knobs::doctor::Diagnosis;
 use wb_model::{Bytes, Facts, Nanos, WorkerName};
 use wb_sys::Environment;
+use wb_sys::environment::tools::Asked;
 
 use crate::protocol::{FileEntry, Hello, Place, Request};
 
@@ -118,9 +119,8 @@ impl Worker {
         self.ask(Request::Facts).await
     }
 
-    /// Its world as it is now, with the versions of these programs. Takes a moment: for between samples.
-    pub async fn environment(&self, programs: &[&str]) -> Result<Environment, WorkerError> {
-        let programs = programs.iter().map(|program| (*program).to_owned()).collect();
+    /// Its world as it is now, with the versions of these programs; one without arguments is not run. Takes a moment: for between samples.
+    pub async fn environment(&self, programs: Asked) -> Result<Environment, WorkerError> {
         self.ask_long(Request::Environment { programs }).await
     }
 

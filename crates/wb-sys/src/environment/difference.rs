@@ -51,18 +51,19 @@ fn collect(path: String, value: &Value, found: &mut BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::tools::Asked;
     use crate::made;
 
     #[test]
     fn a_change_has_its_path_and_both_values() {
         let before = made::laptop();
-        let first = Environment::read(&before.root(), &[]);
+        let first = Environment::read(&before.root(), &Asked::new());
         let after = before
             .file("/proc/sys/vm/swappiness", "1")
             .file("/sys/devices/system/cpu/cpufreq/policy3/scaling_governor", "performance")
             .file("/proc/loadavg", "9.00 9.00 9.00 1/1 1")
             .without("/sys/block/nvme0n1");
-        let second = Environment::read(&after.root(), &[]);
+        let second = Environment::read(&after.root(), &Asked::new());
         let changes = Environment::difference(&first, &second);
         let find = |path: &str| changes.iter().find(|change| change.path == path).unwrap();
         let swappiness = find("sysctl/vm.swappiness");

@@ -80,8 +80,8 @@ pub struct Momentary {
 }
 
 impl Environment {
-    /// Reads the world. `tools` names the programs whose versions count.
-    pub fn read(root: &SysRoot, tools: &[&str]) -> Self {
+    /// Reads the world. `tools` names the programs whose versions count, and how each is asked for it.
+    pub fn read(root: &SysRoot, tools: &tools::Asked) -> Self {
         Self {
             kernel: kernel::Kernel::read(root),
             mitigations: kernel::mitigations(root),
@@ -129,15 +129,19 @@ mod tests {
     use super::*;
     use crate::made::{self, MadeRoot};
 
+    fn asked(program: &str) -> tools::Asked {
+        tools::Asked::from([(program.to_owned(), vec!["--version".to_owned()])])
+    }
+
     #[test]
     fn an_empty_root_is_an_empty_world() {
-        assert_eq!(Environment::read(&MadeRoot::new().root(), &["fio"]), Environment::default());
+        assert_eq!(Environment::read(&MadeRoot::new().root(), &asked("fio")), Environment::default());
     }
 
     #[test]
     fn the_world_survives_being_written_and_read() {
         for made in [made::laptop(), made::server(), made::arm(), made::container()] {
-            let world = Environment::read(&made.root(), &[]);
+            let world = Environment::read(&made.root(), &tools::Asked::new());
             let text = serde_json::to_string(&world).unwrap();
             assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), world);
         }
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn reading_twice_finds_no_difference_on_this_machine() {
-        let look = || Environment::read(&SysRoot::real(), &["sh"]);
+        let look = || Environment::read(&SysRoot::real(), &asked("env"));
         let mut changes = Environment::difference(&look(), &look());
         // Another test's folder or group may come and go meanwhile.
         changes.retain(|change| !change.path.starts_with("mounts/") && !change.path.starts_with("cgroup/"));
@@ -164,7 +168,7 @@ mod tests {
                 "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/swappiness",
             ];
             let made = files.iter().fold(MadeRoot::new(), |made, path| made.file(path, &garbage));
-            let world = Environment::read(&made.root(), &[]);
+            let world = Environment::read(&made.root(), &tools::Asked::new());
             let _ = Environment::difference(&world, &Environment::default());
             let _ = facts::facts(&made.root());
         }

@@ -23,16 +23,20 @@ pub struct Tool {
     pub sha256: Option<String>,
 }
 
-/// The tools of these names, or at these paths, that are here. On the running system they are asked for
-/// their version, mostly with `--version`.
-pub fn tools(root: &SysRoot, names: &[&str]) -> BTreeMap<String, Tool> {
-    names.iter().filter_map(|name| Some(((*name).to_owned(), tool(root, name)?))).collect()
+/// Tools by name or path, each with the arguments that make it tell its version; with none it is not run at all,
+/// because there are programs that then do all their work.
+pub type Asked = BTreeMap<String, Vec<String>>;
+
+/// The tools of these that are here. Only on the running system are they asked for their version.
+pub fn tools(root: &SysRoot, asked: &Asked) -> BTreeMap<String, Tool> {
+    asked.iter().filter_map(|(name, question)| Some((name.clone(), tool(root, name, question)?))).collect()
 }
 
-fn tool(root: &SysRoot, name: &str) -> Option<Tool> {
+fn tool(root: &SysRoot, name: &str, question: &[String]) -> Option<Tool> {
     let path = find(root, name)?;
+    let is_asked = root.is_real() && !question.is_empty();
     Some(Tool {
-        version: root.is_real().then(|| version(&path)).flatten(),
+        version: is_asked.then(|| version(&path, question)).flatten(),
         sha256: root.path(&path).ok().and_then(|path| sha256(&path)),
         path: path.display().to_string(),
     })
@@ -53,22 +57,9 @@ pub fn find(root: &SysRoot, name: &str) -> Option<PathBuf> {
     places.into_iter().find(|place| root.path(place).is_ok_and(|full| full.is_file()))
 }
 
-/// What programs are asked with that do not know `--version`.
-const HABITS: [(&str, &str); 7] = [
-    ("openssl", "version"),
-    ("go", "version"),
-    ("7z", "i"),
-    ("7zr", "i"),
-    ("7zz", "i"),
-    ("java", "-version"),
-    ("ssh", "-V"),
-];
-
 /// The first line that holds a number of a version, whatever else a program says or thinks of the flag.
-fn version(path: &Path) -> Option<String> {
-    let name = path.file_name().unwrap_or_default();
-    let question = HABITS.iter().find(|(program, _)| name == *program).map_or("--version", |(_, question)| question);
-    let said = command::output(path, &[question])?;
+fn version(path: &Path, question: &[String]) -> Option<String> {
+    let said = command::output(path, question)?;
     let line = said.lines().map(str::trim).find(|line| holds_version(line))?;
     Some(line.chars().take(200).collect())
 }
@@ -95,13 +86,20 @@ mod tests {
     use super::*;
     use crate::made::MadeRoot;
 
+    fn asked(tools: &[(&str, &[&str])]) -> Asked {
+        let owned = |question: &[&str]| question.iter().map(|word| (*word).to_owned()).collect();
+        tools.iter().map(|(name, question)| ((*name).to_owned(), owned(question))).collect()
+    }
+
     #[test]
     fn a_tool_is_found_by_the_path_and_named_by_its_bytes() {
         let made = MadeRoot::new()
             .file("/proc/self/environ", "PATH=/opt/bin:/usr/bin\0")
             .file("/usr/bin/fio", "abc")
             .file("/bin/elsewhere", "");
-        let tools = tools(&made.root(), &["fio", "elsewhere", "nosuch", "/bin/elsewhere"]);
+        let question: &[&str] = &["--version"];
+        let tools = ["fio", "elsewhere", "nosuch", "/bin/elsewhere"].map(|name| (name, question));
+        let tools = super::tools(&made.root(), &asked(&tools));
         assert_eq!(tools.keys().collect::<Vec<_>>(), ["/bin/elsewhere", "fio"]);
         assert_eq!(tools["fio"].path, "/usr/bin/fio");
         let of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -119,10 +117,23 @@ mod tests {
 
     #[test]
     fn this_systems_shell_utilities_say_their_version() {
-        let tools = tools(&SysRoot::real(), &["env"]);
+        let tools = tools(&SysRoot::real(), &asked(&[("env", &["--version"])]));
         let Some(env) = tools.get("env") else {
             return println!("SKIPPED: there is no `env` here");
         };
         assert!(env.sha256.as_ref().is_some_and(|hash| hash.len() == 64), "{env:?}");
+    }
+
+    #[test]
+    fn a_program_that_was_given_no_question_is_not_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (program, ran) = (folder.path().join("works"), folder.path().join("ran"));
+        std::fs::write(&program, format!("#!/bin/sh\ntouch {}\necho 1.0\n", ran.display())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = program.to_str().unwrap();
+        let found = tools(&SysRoot::real(), &asked(&[(program, &[])]));
+        assert!(found[program].version.is_none() && found[program].sha256.is_some());
+        assert!(!ran.exists());
     }
 }
