@@ -49,7 +49,7 @@ impl PlanError {
         let near = nearest(given, known.iter().copied());
         let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
         Self::at(source, at, format!("there is no {what} `{given}` here"), label)
-            .with_help(format!("there is {}", known.join(", ")))
+            .with_help(format!("known are {}", known.join(", ")))
     }
 
     /// A mistake that has no single place.

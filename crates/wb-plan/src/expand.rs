@@ -220,7 +220,8 @@ impl Context<'_> {
             let values = self.values(param, &given.value)?;
             if all.insert(param.name.clone(), values).is_some() {
                 let message = format!("`{}` is given twice", param.name);
-                return Err(PlanError::at(&self.request.source, given.name_at.clone(), message, "here again"));
+                return Err(PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
+                    .with_help(format!("`{}=[a,b]` makes one cell per value", param.name)));
             }
         }
         Ok(all)

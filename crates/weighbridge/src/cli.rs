@@ -214,9 +214,6 @@ pub(crate) struct Numbers(pub Vec<u32>);
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What to measure
-    #[command(flatten)]
-    pub(crate) what: What,
     /// The run folder; one that exists is gone on with, and nothing in it is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
@@ -226,20 +223,23 @@ pub(crate) struct RunArgs {
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// What to measure; last, since its headings hold for all that follows
+    #[command(flatten)]
+    pub(crate) what: What,
 }
 
 /// `plan`
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// What to measure
-    #[command(flatten)]
-    pub(crate) what: What,
     /// Plan without a machine: what it decides stays open
     #[arg(long)]
     pub(crate) no_worker: bool,
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// What to measure; last, since its headings hold for all that follows
+    #[command(flatten)]
+    pub(crate) what: What,
 }
 
 /// `list`
@@ -346,8 +346,7 @@ impl Cli {
             }
             _ => arg,
         };
-        let sampled = |command: clap::Command| command.mut_args(with_default);
-        Cli::command().mut_subcommand("run", sampled).mut_subcommand("plan", sampled)
+        Cli::command().mut_subcommands(|command| command.mut_args(&with_default))
     }
 }
 
