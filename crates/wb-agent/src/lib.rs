@@ -14,7 +14,7 @@ mod server;
 mod stdio;
 pub mod worker;
 
-pub use protocol::{Command, EntryKind, Fault, FileEntry, Stream};
+pub use protocol::{Command, EntryKind, Fault, FileEntry, Ran, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
 pub use worker::{Ending, Finished, Group, Process, Recording, Scratch, Teardown, Tool, Worker, WorkerError};

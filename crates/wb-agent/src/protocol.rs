@@ -132,6 +132,11 @@ pub enum Request {
         /// After which it is ended, counted from now.
         limit: Option<Nanos>,
     },
+    /// How a process and those that it started really run, now: a [`Ran`].
+    Look {
+        /// The process.
+        process: u32,
+    },
     /// Sends a signal to the process and its process group.
     Signal {
         /// The process.
@@ -204,7 +209,17 @@ pub struct Ended {
     /// What it used.
     pub usage: ResourceUse,
     /// How it really ran.
+    #[serde(flatten)]
+    pub ran: Ran,
+}
+
+/// How a process really ran, and those that it started.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ran {
+    /// Right after it had become its program.
     pub verified: Verified,
+    /// Where it, or one that it started, was seen later outside of what was asked: a sentence each.
+    pub strayed: std::collections::BTreeSet<String>,
 }
 
 /// A process to be started, and how.

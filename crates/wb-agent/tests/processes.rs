@@ -24,7 +24,7 @@ fn a_process_has_a_clean_environment_its_input_and_its_folder() {
         assert_eq!(names, ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TMPDIR", "WEIGHBRIDGE_GROUP"]);
         assert!(lines.contains(&"LANG=de") && lines.contains(&"LC_ALL=C"), "{out}");
         assert!(finished.elapsed().0 > 0 && finished.usage.max_rss > 0);
-        assert!(!finished.verified.cpus.unwrap().is_empty());
+        assert!(!finished.ran.verified.cpus.unwrap().is_empty());
     });
 }
 
@@ -155,7 +155,7 @@ fn placement_is_what_was_asked_and_is_seen_to_be() {
         let script =
             "grep -E 'Cpus_allowed_list|THP_enabled' /proc/self/status; head -1 /proc/self/numa_maps; sleep 0.2";
         let finished = finish(&worker, sh(script).placement(placement.clone())).await;
-        let (seen, out) = (&finished.verified, text(&finished.stdout));
+        let (seen, out) = (&finished.ran.verified, text(&finished.stdout));
         assert_eq!(seen.differences(&placement), Vec::<String>::new());
         assert_eq!(seen.cpus, Some(vec![cpu]));
         assert_eq!(seen.aslr, Some(false));
@@ -173,6 +173,37 @@ fn placement_is_what_was_asked_and_is_seen_to_be() {
                 assert!(out.contains(policy), "{out}");
             }
         }
+    });
+}
+
+#[test]
+fn a_process_that_moves_itself_is_seen() {
+    with_worker(|worker| async move {
+        let facts = worker.facts().await.unwrap();
+        if facts.cpus.len() < 2 {
+            return eprintln!("SKIPPED: there is one CPU here, and nowhere to move");
+        }
+        let (here, there) = (facts.cpus[0].id, facts.cpus[1].id);
+        let on = |cpus: &[u32]| Placement { cpus: cpus.to_vec(), ..Placement::default() };
+        let moves = [
+            // Itself, seen when it has ended; and for less time than any reading takes to come.
+            (format!("exec taskset -c {there} true"), on(&[here])),
+            // A child of its own, seen while it runs.
+            (format!("taskset -c {there} sleep 0.3; true"), on(&[here])),
+        ];
+        for (script, asked) in moves {
+            let ran = finish(&worker, sh(&script).placement(asked)).await.ran;
+            let said: Vec<&String> = ran.strayed.iter().collect();
+            assert!(said.len() == 1 && said[0].ends_with(&format!("moved itself: CPUs [{there}] instead of [{here}]")));
+        }
+        let part = finish(&worker, sh(&format!("exec taskset -c {there} true")).placement(on(&[here, there]))).await;
+        assert!(part.ran.strayed.is_empty(), "{:?}", part.ran);
+        let randomised = Placement { aslr: Aslr::Off, ..Placement::default() };
+        assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.ran.strayed.is_empty());
+        let server = worker.group().await.unwrap();
+        let process = server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(on(&[here]))).await.unwrap();
+        assert!(process.look().await.unwrap().strayed.is_empty());
+        server.teardown().await.unwrap();
     });
 }
 
@@ -196,7 +227,7 @@ fn huge_pages_are_asked_for_by_the_means_that_there_is() {
         let always = Placement { huge_pages: HugePages::Always, ..Placement::default() };
         let finished = finish(&worker, sh("echo $GLIBC_TUNABLES; sleep 0.1").placement(always)).await;
         let told = text(&finished.stdout) == "glibc.malloc.hugetlb=1";
-        assert_eq!(told, finished.verified.huge_pages_means == Some(HugePagesMeans::GlibcTunable));
-        assert!(finished.verified.huge_pages_means.is_some());
+        assert_eq!(told, finished.ran.verified.huge_pages_means == Some(HugePagesMeans::GlibcTunable));
+        assert!(finished.ran.verified.huge_pages_means.is_some());
     });
 }

@@ -211,6 +211,19 @@ fn telemetry_tells_the_workload_from_the_rest() {
 }
 
 #[test]
+fn what_is_started_beside_the_workload_is_counted_apart() {
+    with_worker(|worker| async move {
+        let (tools, group) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
+        let used = tools.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap().usage;
+        let telemetry = recording.finish().await.unwrap();
+        let beside = telemetry.end.beside.cpu_ns - telemetry.start.beside.cpu_ns;
+        assert!(beside > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < beside / 2);
+    });
+}
+
+#[test]
 fn the_world_and_its_noise_are_told() {
     with_worker(|worker| async move {
         let environment = worker.environment([("bash".to_owned(), vec!["--version".to_owned()])].into()).await.unwrap();

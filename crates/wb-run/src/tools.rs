@@ -1,10 +1,10 @@
 //! User tools around a sample, such as `perf stat -a` or `sar 1`: started before it, ended after it, output kept.
 
-use wb_agent::{Command, Group, Process, Worker};
+use wb_agent::{Command, Ending, Finished, Group, Process, Worker};
 use wb_model::Nanos;
 use wb_sys::environment::secrets::masked_words;
-use wb_tests::Failure;
 use wb_tests::attempt::lost;
+use wb_tests::{Attempt, Failure};
 
 /// SIGINT: what ends such tools as a user at a terminal would.
 const INTERRUPT: i32 = 2;
@@ -34,26 +34,98 @@ impl Running {
         Ok(Some(Self { group, tools }))
     }
 
+    /// Ends them and keeps what they wrote; one that failed is a finding, since its figures are missing or wrong.
+    pub async fn finish_into(self, attempt: &mut Attempt) -> Result<(), Failure> {
+        for (number, Ended { line, finished }) in self.end().await?.into_iter().enumerate() {
+            if let Some(fault) = fault(&finished) {
+                attempt.noticed(format!("tool `{line}` {fault}"));
+            }
+            for (name, bytes) in files(number, &line, finished) {
+                attempt.keep(&name, bytes);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends them; files to keep.
     pub async fn finish(self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-        let mut files = Vec::new();
-        for (number, (line, process)) in self.tools.into_iter().enumerate() {
+        let ended = self.end().await?.into_iter().enumerate();
+        Ok(ended.flat_map(|(number, Ended { line, finished })| files(number, &line, finished)).collect())
+    }
+
+    async fn end(self) -> Result<Vec<Ended>, Failure> {
+        let mut ended = Vec::new();
+        for (line, process) in self.tools {
             // A tool that has ended already cannot be told to.
             let _ = process.signal(INTERRUPT).await;
             let finished = process.wait(Some(PATIENCE)).await.map_err(lost)?;
-            files.push((
-                format!("tool-{number}.command"),
-                format!("{}\n{}\n", masked_words(&line), finished.ending).into_bytes(),
-            ));
-            files.push((format!("tool-{number}.stdout"), finished.stdout));
-            files.push((format!("tool-{number}.stderr"), finished.stderr));
+            ended.push(Ended { line: masked_words(&line), finished });
         }
         self.group.teardown().await.map_err(lost)?;
-        Ok(files)
+        Ok(ended)
     }
+}
+
+/// A tool that has ended.
+struct Ended {
+    line: String,
+    finished: Finished,
+}
+
+fn files(number: usize, line: &str, finished: Finished) -> [(String, Vec<u8>); 3] {
+    let name = |what: &str| format!("tool-{number}.{what}");
+    [
+        (name("command"), format!("{line}\n{}\n", finished.ending).into_bytes()),
+        (name("stdout"), finished.stdout),
+        (name("stderr"), finished.stderr),
+    ]
+}
+
+/// What is wrong with how a tool ended: it was interrupted, and by that alone it may end.
+fn fault(finished: &Finished) -> Option<String> {
+    /// What a shell, and tools that follow it, say of an end by SIGINT.
+    const BY_INTERRUPT: i32 = 128 + INTERRUPT;
+    match finished.ending {
+        Ending::Exited { status: 0 | BY_INTERRUPT } | Ending::Signalled { signal: INTERRUPT } => return None,
+        _ => {}
+    }
+    let stderr = String::from_utf8_lossy(&finished.stderr);
+    let said = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let said = said.map(|line| format!(": {}", line.chars().take(300).collect::<String>())).unwrap_or_default();
+    Some(match finished.ending {
+        Ending::Exited { .. } => format!("ended with {}{said}", finished.ending),
+        other => format!("was ended: {other}{said}"),
+    })
 }
 
 /// A command line's words, as a shell divides them.
 fn words(line: &str) -> Option<Vec<String>> {
     shell_words::split(line).ok().filter(|words| !words.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(ending: Ending, stderr: &str) -> Option<String> {
+        fault(&Finished {
+            ending,
+            stdout: Vec::new(),
+            stderr: stderr.as_bytes().to_vec(),
+            started_ns: 0,
+            ended_ns: 0,
+            usage: Default::default(),
+            ran: Default::default(),
+        })
+    }
+
+    #[test]
+    fn a_tool_may_end_by_the_interrupt_and_by_nothing_else() {
+        for fine in [Ending::Exited { status: 0 }, Ending::Exited { status: 130 }, Ending::Signalled { signal: 2 }] {
+            assert_eq!(ended(fine, "something"), None);
+        }
+        let wrong = ended(Ending::Exited { status: 129 }, "Usage: perf stat\nerror: no event `nosuch`\n\n");
+        assert_eq!(wrong.unwrap(), "ended with exit status 129: error: no event `nosuch`");
+        assert_eq!(ended(Ending::Signalled { signal: 11 }, "").unwrap(), "was ended: killed by signal 11");
+    }
 }

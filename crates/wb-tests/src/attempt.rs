@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use wb_agent::{Command, Ending, Finished, Group, Process, Worker, WorkerError};
+use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Worker, WorkerError};
 use wb_model::{Bytes, Facts, Nanos, Placement, Purpose};
-use wb_sys::process::{ResourceUse, Verified};
+use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
 
@@ -44,6 +44,12 @@ impl Site {
     /// Starts a process that runs meanwhile.
     pub async fn start(&self, command: Command) -> Result<Process, Failure> {
         self.group.spawn(command).await.map_err(lost)
+    }
+
+    /// Starts a server that measured processes talk to.
+    pub async fn serve(&self, command: Command) -> Result<Service, Failure> {
+        let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
+        Ok(Service { process: self.start(command).await?, argv, env, placement })
     }
 
     /// Runs a process to its end, whatever that is.
@@ -135,17 +141,43 @@ pub struct Record {
     pub findings: Vec<String>,
 }
 
-/// What is kept of every measured process.
+/// What is kept of every measured process, and of the servers that it talks to.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Ran<'a> {
+struct Kept<'a> {
     argv: &'a [String],
     env: &'a [(String, String)],
+    /// Of a process that has ended.
+    #[serde(flatten)]
+    end: Option<End>,
+    /// As the cell asks.
+    placement: &'a Placement,
+    #[serde(flatten)]
+    ran: &'a Ran,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct End {
     ending: Ending,
     elapsed_seconds: f64,
     usage: ResourceUse,
-    placement: &'a Placement,
-    verified: &'a Verified,
+}
+
+/// A process that serves a measured one: measured with it, it is recorded like it.
+#[derive(Debug)]
+pub struct Service {
+    process: Process,
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    placement: Placement,
+}
+
+impl std::ops::Deref for Service {
+    type Target = Process;
+    fn deref(&self) -> &Process {
+        &self.process
+    }
 }
 
 impl Attempt {
@@ -172,31 +204,53 @@ impl Attempt {
     /// Runs a measured process that has to succeed. What it wrote, how it ran and what it used is kept as
     /// `NAME.stdout`, `NAME.stderr` and `NAME.process.json`, whether it succeeds or not.
     pub async fn run(&mut self, name: &str, command: Command) -> Result<Vec<u8>, Failure> {
+        let placement = command.placement.clone();
+        self.run_as(name, command, &placement).await
+    }
+
+    /// Runs a measured process that brings about a part of the cell's placement itself.
+    pub async fn run_as(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Vec<u8>, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let program = program(&command);
-        let finished = self.site.finish(command).await?;
+        let mut finished = self.site.finish(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
-        let ran = Ran {
-            argv: &argv,
-            env: &env,
-            ending: finished.ending,
-            elapsed_seconds,
-            usage: finished.usage,
-            placement: &placement,
-            verified: &finished.verified,
-        };
-        let ran = serde_json::to_vec_pretty(&ran).map_err(|error| Failure::crashed(error.to_string()))?;
-        self.keep(&format!("{name}.process.json"), ran);
+        if asked.huge_pages != placement.huge_pages {
+            finished.ran.verified.huge_pages_means = Some(HugePagesMeans::Program);
+        }
+        let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
+        self.keep_process(
+            name,
+            &Kept { argv: &argv, env: &env, end: Some(end), placement: asked, ran: &finished.ran },
+        )?;
         self.keep(&format!("{name}.stdout"), finished.stdout.clone());
         if !finished.stderr.is_empty() {
             self.keep(&format!("{name}.stderr"), finished.stderr.clone());
         }
-        for difference in finished.verified.differences(&placement) {
-            self.noticed(format!("{program}: {difference}"));
-        }
+        self.notice_differences(&program, &placement, &finished.ran);
         check(&program, &finished)?;
         Ok(finished.stdout)
+    }
+
+    /// Keeps how a server runs, as `NAME.process.json`.
+    pub async fn keep_service(&mut self, name: &str, service: &Service) -> Result<(), Failure> {
+        let ran = service.look().await.map_err(lost)?;
+        let Service { argv, env, placement, .. } = service;
+        self.keep_process(name, &Kept { argv, env, end: None, placement, ran: &ran })?;
+        self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
+        Ok(())
+    }
+
+    fn keep_process(&mut self, name: &str, kept: &Kept<'_>) -> Result<(), Failure> {
+        let json = serde_json::to_vec_pretty(kept).map_err(|error| Failure::crashed(error.to_string()))?;
+        self.keep(&format!("{name}.process.json"), json);
+        Ok(())
+    }
+
+    fn notice_differences(&mut self, program: &str, asked: &Placement, ran: &Ran) {
+        for difference in ran.verified.differences(asked).iter().chain(&ran.strayed) {
+            self.noticed(format!("{program}: {difference}"));
+        }
     }
 
     /// Takes apart into the site and what was left.
@@ -206,12 +260,15 @@ impl Attempt {
 }
 
 fn program(command: &Command) -> String {
-    let first = command.argv.first().map_or("", String::as_str);
-    let name = first.rsplit('/').next().unwrap_or(first).to_owned();
+    let name = command.argv.first().map_or("", |program| base(program)).to_owned();
     match command.argv.get(1..3) {
         Some([exec, kernel]) if exec == "exec" => kernel.clone(),
         _ => name,
     }
+}
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
 }
 
 /// A process that did not succeed, with the last that it said.

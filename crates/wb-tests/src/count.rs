@@ -65,7 +65,7 @@ impl JsonSchema for Count {
         true
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": "string", "format": "count", "pattern": "^(auto|[1-9][0-9]*)$" })
     }
 }
 
@@ -80,6 +80,17 @@ mod tests {
         for text in ["0", "-1", "", "1.5", "many", "1e7"] {
             assert!(text.parse::<Count>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_test_names_the_parameter_that_is_no_count() {
+        use crate::Test;
+        let params = [("requests", "abc"), ("command", "set")];
+        let params = params.map(|(name, value)| (name.to_owned(), wb_model::Value::Text(value.to_owned()))).into();
+        assert_eq!(
+            Test::unsupported(&crate::redis::Redis, &params, &wb_model::Facts::default()).unwrap(),
+            "`requests`: `abc` is neither `auto` nor a whole number above 0"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub mod test;
 mod testing;
 
 pub use artefacts::Artefacts;
-pub use attempt::{Attempt, Site};
+pub use attempt::{Attempt, Service, Site};
 pub use declarative::{Declarative, DefinitionError};
 pub use failure::Failure;
 pub use measured::{Answer, Latencies, Measured, Rejected, SampleCurve};

@@ -30,9 +30,10 @@ pub async fn exec_as<R: DeserializeOwned>(
     let config = serde_json::to_string(config).map_err(|error| Failure::refused(error.to_string()))?;
     let program = attempt.site.worker().program().to_owned();
     // The kernels pin their own threads and ask for their own pages; the rest is the process's.
-    let placement = Placement { huge_pages: HugePages::Inherit, ..attempt.site.placement.clone() };
+    let asked = attempt.site.placement.clone();
+    let placement = Placement { huge_pages: HugePages::Inherit, ..asked.clone() };
     let command = attempt.site.command([program.as_str(), "exec", kernel, &config]).placement(placement);
-    let output = attempt.run(name, command).await?;
+    let output = attempt.run_as(name, command, &asked).await?;
     serde_json::from_slice(&output)
         .map_err(|error| Failure::crashed(format!("{kernel}: its report is no JSON: {error}")))
 }

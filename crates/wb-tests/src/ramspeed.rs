@@ -31,11 +31,22 @@ pub struct Params {
     /// Whether stores go past the caches
     non_temporal: bool,
     /// Size of each of the three arrays, which the threads share
-    #[schemars(extend("x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
+    #[schemars(extend("minimum" = 64, "x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
     array_size: Option<Bytes>,
     /// Instruction set of the measured loops
     #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
     isa: Option<Isa>,
+}
+
+impl Params {
+    /// Why its arrays cannot be shared among its threads.
+    fn too_small(&self) -> Option<String> {
+        const LINE: u64 = 64;
+        let (size, threads) = (self.array_size?, u64::from(self.threads.unwrap_or(1)));
+        (size.0 < LINE.saturating_mul(threads)).then(|| {
+            format!("`array-size`: {size} is less than a cache line of {LINE} bytes for each of {threads} threads")
+        })
+    }
 }
 
 /// All modes, in the order in which RAMspeed has them.
@@ -91,7 +102,10 @@ impl Measure for Ramspeed {
         let stores = (params.non_temporal && facts.arch != "x86_64")
             .then(|| format!("{} has no non-temporal stores: measure with ordinary ones", facts.arch));
         let bytes = params.array_size.unwrap_or_default().0.saturating_mul(3);
-        native::lacks(params.isa, facts).or(stores).or_else(|| native::too_large(bytes, facts))
+        native::lacks(params.isa, facts)
+            .or(stores)
+            .or_else(|| params.too_small())
+            .or_else(|| native::too_large(bytes, facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
@@ -252,6 +266,14 @@ mod tests {
         for report in ["", "{}", "garbage", &REPORT[..REPORT.len() / 2], &REPORT.replace("0.4999", "NaN")] {
             assert_eq!(study(report).unwrap_err().gate, Gate::Output);
         }
+    }
+
+    #[test]
+    fn arrays_smaller_than_a_line_for_each_thread_are_told() {
+        let of =
+            |bytes, threads| Params { array_size: Some(Bytes(bytes)), threads: Some(threads), ..params() }.too_small();
+        assert!(of(3, 1).unwrap().starts_with("`array-size`: 3 is less than a cache line"));
+        assert!(of(64, 2).is_some() && of(128, 2).is_none());
     }
 
     #[test]

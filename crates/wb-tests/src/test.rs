@@ -187,9 +187,17 @@ fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     typed(&chosen)
 }
 
+/// The type that parameters are of, all of which it has defaults for; which of them is not right where one is not.
 fn typed<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
-    let json = serde_json::to_value(params).map_err(|error| error.to_string())?;
-    serde_json::from_value(json).map_err(|error| error.to_string())
+    let read = |params: &Params| -> Result<P, String> {
+        let json = serde_json::to_value(params).map_err(|error| error.to_string())?;
+        serde_json::from_value(json).map_err(|error| error.to_string())
+    };
+    read(params).map_err(|why| {
+        let is_wrong =
+            |(name, value): &(&String, &Value)| read(&Params::from([((*name).clone(), (*value).clone())])).is_err();
+        params.iter().find(is_wrong).map_or(why.clone(), |(name, _)| format!("`{name}`: {why}"))
+    })
 }
 
 #[async_trait]

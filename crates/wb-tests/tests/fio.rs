@@ -138,11 +138,16 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     assert!(refusal(json!({ "ioengine": "nosuch" })).starts_with("this fio has no ioengine `nosuch`: it has "));
     assert!(refusal(json!({ "targets": ["/dev/shm"] })).contains("in memory, where direct=true reaches no storage"));
     assert!(refusal(json!({ "targets": ["/nosuch/file"] })).contains("there is no folder `/nosuch`"));
+    let missing = refusal(json!({ "targets": ["/dev/nosuch"], "direct": false }));
+    assert_eq!(missing, "`/dev/nosuch` is no device that is there: `lsblk` lists them");
     assert!(refusal(json!({ "targets": ["/dev/null"] })).contains("is a character special file"));
     assert!(refusal(json!({ "targets": ["/tmp/a;b"] })).contains("cannot have ';'"));
     assert!(refusal(json!({ "file-size": "1000t" })).contains("are free in"));
     let buffered = sample(json!({ "targets": ["/dev/shm"], "direct": false, "ioengine": "psync" })).unwrap();
     assert_eq!(buffered.measured.validity, Validity::Valid);
+    assert!(
+        buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, and no storage"))
+    );
 }
 
 #[test]
@@ -165,7 +170,7 @@ fn a_job_file_of_ones_own_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("own.fio");
     let text =
-        "[global]\nbs=$@\nruntime=300ms\ntime_based\nioengine=psync\n[job-$target]\nfilename=$target\nrw=$@\nsize=$@\n";
+        "[global]\nbs=$@\nruntime=300ms\ntime_based\nioengine=psync\n[job-$target]\nfilename=$target\nrw=$@\nsize=4m\n";
     fs::write(&path, text).unwrap();
     let sha256 = wb_model::Sha256::of(text.as_bytes());
     let script = folder.path().join("before");
@@ -173,6 +178,8 @@ fn a_job_file_of_ones_own_is_run() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let params = json!({
         "test-types": "randrw", "job-file": path, "job-file-sha256": sha256.as_str(), "pre-iteration-script": script,
+        // More than there is room for: what the job file says holds.
+        "file-size": "1000t",
     });
     let taken = sample(params).unwrap();
     assert_eq!(taken.measured.validity, Validity::Valid);

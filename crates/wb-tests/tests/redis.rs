@@ -52,12 +52,24 @@ fn requests_fill_the_time_in_whole_pipelines_and_are_the_same_again() {
 }
 
 #[test]
+fn one_client_is_calibrated_though_its_first_requests_take_no_time_that_is_measured() {
+    let given = [("command", text("get")), ("requests", text("auto")), ("clients", Value::Integer(1))];
+    with_redis(&given, async |cell| {
+        assert!(cell.sample().await.unwrap().is_valid().work.unwrap() > 100);
+    });
+}
+
+#[test]
 fn server_and_benchmark_run_where_the_placement_says() {
     with_redis(&[("command", text("set")), ("placement", text("same-cpu"))], async |mut cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.is_valid().findings, [""; 0]);
-        let process: serde_json::Value = serde_json::from_str(&sample.text("benchmark.process.json")).unwrap();
-        assert_eq!(process["placement"]["cpus"].as_array().unwrap().len(), 1);
+        for name in ["benchmark", "server"] {
+            let text = sample.text(&format!("{name}.process.json"));
+            let process: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(process["placement"]["cpus"].as_array().unwrap().len(), 1, "{name}");
+            assert_eq!(process["placement"]["cpus"], process["verified"]["cpus"], "{name}");
+        }
 
         cell.set("placement", text("same-node"));
         match cell.why_unsupported() {

@@ -226,6 +226,7 @@ impl Agent {
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),
             Request::Wait { process, limit } => Done::new(self.process(process)?.wait(limit).await?),
+            Request::Look { process } => Done::new(self.look(process)?),
             Request::Signal { process, signal } => Done::new(self.process(process)?.signal(signal)?),
             Request::Output { process, stream, offset, follow } => {
                 let (more, payload) = self.process(process)?.output(stream, offset, follow).await;

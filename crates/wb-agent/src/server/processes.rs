@@ -12,17 +12,19 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use wb_model::{HugePages, Nanos};
+use wb_model::{HugePages, Nanos, Placement};
 use wb_sys::SysRoot;
-use wb_sys::process::{Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
+use wb_sys::process::{Entry, Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
 
-use crate::protocol::{Command, Ended, Fault, Spawned, Stream};
+use crate::protocol::{Command, Ended, Fault, Ran, Spawned, Stream};
 use crate::worker::Ending;
 
 use super::groups::{GROUP_VARIABLE, LiveGroup};
 use super::output::{Output, memory};
 use super::{Agent, files};
 
+/// After this time a process is looked at again.
+const SOON: Duration = Duration::from_millis(50);
 /// How long a process may take to end itself when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the kernel may take to end a killed one.
@@ -38,7 +40,8 @@ pub(super) struct LiveProcess {
     held: RefCell<Option<Held>>,
     program: String,
     means: Option<HugePagesMeans>,
-    verified: RefCell<Verified>,
+    placement: Placement,
+    ran: RefCell<Ran>,
     started_ns: Cell<u64>,
     ended: Cell<Option<(Reaped, u64)>>,
     /// After which limit it was ended, if it was.
@@ -50,7 +53,13 @@ pub(super) struct LiveProcess {
 
 impl Agent {
     /// Starts a process in a group.
-    pub(super) fn spawn(&self, group: u32, command: &Command, stdin: Vec<u8>, hold: bool) -> Result<Spawned, Fault> {
+    pub(super) fn spawn(
+        self: &Rc<Self>,
+        group: u32,
+        command: &Command,
+        stdin: Vec<u8>,
+        hold: bool,
+    ) -> Result<Spawned, Fault> {
         let group = self.group(group)?;
         let process = Rc::new(self.launch(&group, command, &stdin, hold)?);
         let (id, pid) = (self.next_id(), process.pid);
@@ -63,10 +72,41 @@ impl Agent {
                 }
             });
         }
+        if process.is_placed() {
+            tokio::task::spawn_local(self.clone().look_soon(group.id));
+        }
         self.processes.borrow_mut().insert(id, process);
         // One that ended already has sent its signal before it could be known.
         self.reap();
         Ok(Spawned { id, pid })
+    }
+
+    /// Looks once for strays when a process has had time to move: readings come too seldom for short samples.
+    async fn look_soon(self: Rc<Self>, group: u32) {
+        sleep(SOON).await;
+        if let Ok(group) = self.group(group) {
+            self.look_at(&self.members(&group));
+        }
+    }
+
+    /// Looks for strays among processes: each belongs to the one of ours whose session it is in.
+    pub(super) fn look_at(&self, members: &[Entry]) {
+        let processes = self.processes.borrow();
+        let placed = || processes.values().filter(|process| process.is_placed() && !process.has_ended());
+        for entry in members {
+            if let Some(process) = placed().find(|process| process.pid == entry.session) {
+                process.look_for_strays(&self.root, entry.pid);
+            }
+        }
+    }
+
+    /// How a process and those that it started run now.
+    pub(super) fn look(&self, process: u32) -> Result<Ran, Fault> {
+        let process = self.process(process)?;
+        if process.is_placed() {
+            self.look_at(&self.members(&*self.group(process.group)?));
+        }
+        Ok(process.ran())
     }
 
     fn launch(&self, group: &LiveGroup, command: &Command, stdin: &[u8], hold: bool) -> Result<LiveProcess, Fault> {
@@ -112,7 +152,8 @@ impl Agent {
             held: RefCell::new(held),
             program: name,
             means,
-            verified: RefCell::default(),
+            placement: command.placement.clone(),
+            ran: RefCell::default(),
             started_ns: Cell::new(started_ns),
             ended: Cell::new(None),
             timed_out: Cell::new(None),
@@ -173,7 +214,7 @@ impl LiveProcess {
             started_ns: self.started_ns.get(),
             ended_ns,
             usage: reaped.usage,
-            verified: self.verified.borrow().clone(),
+            ran: self.ran.borrow().clone(),
         })
     }
 
@@ -254,7 +295,31 @@ impl LiveProcess {
     /// Looks how it really runs, unless it ended already.
     fn verify(&self, root: &SysRoot) {
         let seen = Verified::read(root, self.pid);
-        *self.verified.borrow_mut() = Verified { huge_pages_means: self.means, ..seen };
+        self.ran.borrow_mut().verified = Verified { huge_pages_means: self.means, ..seen };
+    }
+
+    /// Whether anything was asked of how it runs.
+    pub(super) fn is_placed(&self) -> bool {
+        self.placement != Placement::default()
+    }
+
+    /// Looks whether a process that belongs to it runs outside what was asked, as one does that moves itself. Of one
+    /// that has ended and is not reaped yet the kernel still says where it was.
+    pub(super) fn look_for_strays(&self, root: &SysRoot, pid: u32) {
+        if !self.is_placed() {
+            return;
+        }
+        let strayed = Verified::read(root, pid).strayed(&self.placement);
+        if !strayed.is_empty() {
+            let name = root.text(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let sentences = strayed.iter().map(|difference| format!("{} moved itself: {difference}", name.trim()));
+            self.ran.borrow_mut().strayed.extend(sentences);
+        }
+    }
+
+    /// How it runs, as far as it was looked at.
+    pub(super) fn ran(&self) -> Ran {
+        self.ran.borrow().clone()
     }
 
     /// While it is not reaped, its id is nobody else's.

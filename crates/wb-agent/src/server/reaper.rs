@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tokio::signal::unix::Signal;
-use wb_sys::process::reap_any;
+use wb_sys::process::{reap_any, tree};
 
 use super::Agent;
 use super::processes::LiveProcess;
@@ -18,6 +18,7 @@ pub(super) async fn run(agent: Rc<Agent>, mut children: Signal) {
 impl Agent {
     /// Reaps every child that has ended, and tells its process and its group.
     pub(super) fn reap(&self) {
+        self.look_at_the_ended();
         while let Some(reaped) = reap_any() {
             let process = self.running(reaped.pid);
             let group = match &process {
@@ -32,6 +33,16 @@ impl Agent {
                 if process.is_forgotten() {
                     self.processes.borrow_mut().remove(&id);
                 }
+            }
+        }
+    }
+
+    /// What has ended and is not reaped yet still tells where it ran at last.
+    fn look_at_the_ended(&self) {
+        let processes = self.processes.borrow();
+        for process in processes.values().filter(|process| process.is_placed() && !process.has_ended()) {
+            if tree::entry(&self.root, process.pid).is_some_and(|entry| entry.is_zombie()) {
+                process.look_for_strays(&self.root, process.pid);
             }
         }
     }

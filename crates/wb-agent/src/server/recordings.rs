@@ -38,7 +38,7 @@ impl Agent {
         let group = self.group(group)?;
         let driver = getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()).filter(|pid| *pid > 1);
         let mut reader = Reader::new(&self.root, driver);
-        let start = reader.read(Some(self.workload(&group, &reader)));
+        let start = reader.read(Some(self.workload(&group, &reader)), self.beside(&group, &reader));
         let recording = Rc::new(Recording {
             group,
             reader: RefCell::new(reader),
@@ -88,7 +88,8 @@ impl Agent {
     fn take_reading(&self, recording: &Recording) -> Reading {
         let mut reader = recording.reader.borrow_mut();
         let workload = self.is_there(&recording.group).then(|| self.workload(&recording.group, &reader));
-        reader.read(workload)
+        let beside = self.beside(&recording.group, &reader);
+        reader.read(workload, beside)
     }
 
     fn is_there(&self, group: &LiveGroup) -> bool {
@@ -99,6 +100,7 @@ impl Agent {
     fn workload(&self, group: &LiveGroup, reader: &Reader) -> Workload {
         let used = group.used();
         let members = self.members(group);
+        self.look_at(&members);
         let (read, written) = reader.storage_io(members.iter().map(|entry| entry.pid));
         let by_processes = || {
             let ticks: u64 = members.iter().map(|entry| entry.cpu_ticks).sum();
@@ -109,7 +111,15 @@ impl Agent {
             read_bytes: used.read_bytes.saturating_add(read),
             written_bytes: used.written_bytes.saturating_add(written),
             processes: members.len() as u64,
+            pressure: group.cgroup.as_ref().and_then(|cgroup| reader.pressure_of(cgroup)),
         }
+    }
+
+    /// What all other groups have used until now.
+    fn beside(&self, group: &LiveGroup, reader: &Reader) -> Workload {
+        let others: Vec<Rc<LiveGroup>> =
+            self.groups.borrow().values().filter(|other| other.id != group.id).cloned().collect();
+        others.iter().map(|other| self.workload(other, reader)).fold(Workload::default(), Workload::and)
     }
 }
 

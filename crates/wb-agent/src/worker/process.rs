@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_sys::process::{ResourceUse, Verified};
+use wb_sys::process::ResourceUse;
 
-use crate::protocol::{Ended, Request, Spawned, Stream};
+use crate::protocol::{Ended, Ran, Request, Spawned, Stream};
 
 use super::{Worker, WorkerError};
 
@@ -79,7 +79,7 @@ pub struct Finished {
     /// What it and the children that it waited for used.
     pub usage: ResourceUse,
     /// How it really ran.
-    pub verified: Verified,
+    pub ran: Ran,
 }
 
 impl Finished {
@@ -116,9 +116,14 @@ impl Process {
     /// process group get SIGTERM, and SIGKILL two seconds later.
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<Finished, WorkerError> {
         let ended: Ended = self.worker.ask(Request::Wait { process: self.id, limit }).await?;
-        let Ended { ending, started_ns, ended_ns, usage, verified } = ended;
+        let Ended { ending, started_ns, ended_ns, usage, ran } = ended;
         let (stdout, stderr) = (self.so_far(Stream::Stdout).await?, self.so_far(Stream::Stderr).await?);
-        Ok(Finished { ending, stdout, stderr, started_ns, ended_ns, usage, verified })
+        Ok(Finished { ending, stdout, stderr, started_ns, ended_ns, usage, ran })
+    }
+
+    /// How it and those that it started really run, now.
+    pub async fn look(&self) -> Result<Ran, WorkerError> {
+        self.worker.ask(Request::Look { process: self.id }).await
     }
 
     /// Sends a signal, by number, to it and its process group.

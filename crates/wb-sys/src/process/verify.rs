@@ -63,6 +63,15 @@ impl Verified {
         }
     }
 
+    /// How it runs outside what was asked, now that it has had time to change that itself. Fewer CPUs than were asked
+    /// for are no difference: programs pin their threads to some of them.
+    pub fn strayed(&self, asked: &Placement) -> Vec<String> {
+        let inside = |cpus: &Vec<u32>| cpus.iter().all(|cpu| asked.cpus.contains(cpu));
+        let cpus = self.cpus.clone().filter(|cpus| !inside(cpus));
+        // That there are no huge pages was said at the start; memory policies end with the program.
+        Self { cpus, huge_pages_means: None, ..self.clone() }.differences(asked)
+    }
+
     /// How it differs from what was asked; what could not be seen is no difference.
     pub fn differences(&self, asked: &Placement) -> Vec<String> {
         let mut found = Vec::new();
@@ -86,6 +95,9 @@ impl Verified {
         }
         if asked.huge_pages == HugePages::Never && self.huge_pages == Some(true) {
             found.push("huge pages allowed".to_owned());
+        }
+        if asked.huge_pages == HugePages::Always && self.huge_pages == Some(false) {
+            found.push("huge pages forbidden".to_owned());
         }
         if asked.huge_pages == HugePages::Always && self.huge_pages_means == Some(HugePagesMeans::None) {
             found.push("no huge pages: the system has them switched off".to_owned());
@@ -127,6 +139,17 @@ mod tests {
         assert!(!seen.cpus.clone().unwrap().is_empty());
         assert_eq!(seen.aslr, Some(true));
         assert!(seen.differences(&Placement::default()).is_empty());
+    }
+
+    #[test]
+    fn a_process_strays_when_it_leaves_what_was_asked_and_not_when_it_keeps_to_a_part() {
+        let asked = Placement { cpus: vec![0, 1], aslr: Aslr::Off, ..Placement::default() };
+        let on = |cpus: &[u32]| Verified { cpus: Some(cpus.to_vec()), aslr: Some(false), ..Verified::default() };
+        assert!(on(&[1]).strayed(&asked).is_empty());
+        assert_eq!(on(&[1, 2]).strayed(&asked), ["CPUs [1, 2] instead of [0, 1]"]);
+        let randomised = Verified { aslr: Some(true), ..on(&[0]) };
+        assert_eq!(randomised.strayed(&asked), ["addresses randomised"]);
+        assert!(on(&[7]).strayed(&Placement::default()).is_empty());
     }
 
     #[test]

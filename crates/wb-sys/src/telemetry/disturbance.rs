@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reading::{Disk, Pressure, Reading, Stall, Workload};
+use super::reading::{Disk, Pressure, Reading, Workload};
 
 /// What is more than a quiet system does by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,10 +45,13 @@ pub struct Disturbance {
     pub elapsed_ns: u64,
     /// CPU time that the hypervisor gave to others, in percent of all CPU time.
     pub steal_percent: f64,
-    /// CPU time of tasks outside the workload, the agent and its controller, in percent of all CPU time;
-    /// absent where the workload's part is not known. Kernel threads that work for the workload count
+    /// CPU time of tasks outside the workload, what else was started here, the agent and its controller, in percent of
+    /// all CPU time; absent where the workload's part is not known. Kernel threads that work for the workload count
     /// as outside: the kernel does not say for whom they work.
     pub outside_cpu_percent: Option<f64>,
+    /// CPU time of what else was started here (the user's tools, what cells have prepared), in percent of one CPU.
+    #[serde(default)]
+    pub beside_cpu_percent: f64,
     /// CPU time of the agent and its controller, in percent of one CPU.
     pub own_cpu_percent: f64,
     /// Bytes that others read from the disks; absent where the workload's part is not known.
@@ -96,6 +99,9 @@ pub enum Finding {
     Pressure {
         /// For what.
         on: Pressure,
+        /// Whose tasks.
+        #[serde(default)]
+        whose: Whose,
         /// In percent of the time.
         percent: f64,
     },
@@ -114,6 +120,17 @@ pub enum Finding {
         /// How many.
         processes: u64,
     },
+}
+
+/// Whose tasks waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// The workload's own.
+    Workload,
+    /// Any in the system: the workload's are not counted apart here.
+    #[default]
+    Anything,
 }
 
 impl fmt::Display for Mark {
@@ -140,13 +157,17 @@ impl fmt::Display for Mark {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pressure { on, percent } => {
+            Self::Pressure { on, whose, percent } => {
                 let on = match on {
                     Pressure::Cpu => "a CPU",
                     Pressure::Memory => "memory",
                     Pressure::Io => "I/O",
                 };
-                write!(f, "something waited for {on} {percent:.0} % of the time")
+                let who = match whose {
+                    Whose::Workload => "the workload",
+                    Whose::Anything => "something",
+                };
+                write!(f, "{who} waited for {on} {percent:.0} % of the time")
             }
             Self::Swapped { pages } => write!(f, "{pages} pages were swapped"),
             Self::Throttled { times } => write!(f, "processors were slowed down {times} times because of their heat"),
@@ -164,6 +185,8 @@ pub fn between(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Distu
     let tasks = end.cpu.tasks().saturating_sub(start.cpu.tasks());
     let own = end.own_cpu_ns.saturating_sub(start.own_cpu_ns);
     let workload = start.workload.zip(end.workload).map(|(start, end)| used_between(&start, &end));
+    let beside = used_between(&start.beside, &end.beside);
+    let workload = workload.map(|workload| workload.and(beside));
     let outside = workload.map(|workload| tasks.saturating_sub(workload.cpu_ns).saturating_sub(own));
     let (read, written) = disks_between(start, end);
     let foreign_read_bytes = workload.map(|workload| read.saturating_sub(workload.read_bytes));
@@ -173,11 +196,12 @@ pub fn between(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Distu
         elapsed_ns,
         steal_percent: percent(steal, capacity),
         outside_cpu_percent: outside.map(|outside| percent(outside, capacity)),
+        beside_cpu_percent: percent(beside.cpu_ns, elapsed_ns),
         own_cpu_percent: percent(own, elapsed_ns),
         foreign_read_bytes,
         foreign_written_bytes,
         marks: Vec::new(),
-        findings: findings(start, end, thresholds),
+        findings: Vec::new(),
     };
     let certain = |time: u64| time > thresholds.uncertain_cpu_ns.saturating_mul(end.cpus.len() as u64);
     if found.steal_percent > thresholds.steal_percent && certain(steal) {
@@ -194,25 +218,31 @@ pub fn between(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Distu
     if per_second > thresholds.foreign_io_per_second {
         found.marks.push(Mark::ForeignIo { per_second, threshold: thresholds.foreign_io_per_second });
     }
+    // Whoever is disturbed waits, too: that is told by the mark.
+    let waited = if found.marks.is_empty() { pressures(start, end, thresholds) } else { Vec::new() };
+    found.findings = waited.into_iter().chain(findings(start, end)).collect();
     found
 }
 
-fn findings(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Vec<Finding> {
-    let mut found = Vec::new();
+/// What the workload waited for; where it has no cgroup that counts it, what anything in the system did.
+fn pressures(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Vec<Finding> {
+    let of_workload = |reading: &Reading| reading.workload.and_then(|workload| workload.pressure);
+    let own = of_workload(start).zip(of_workload(end));
+    let whose = if own.is_some() { Whose::Workload } else { Whose::Anything };
+    let Some((before, after)) = own.or(start.pressure.zip(end.pressure)) else { return Vec::new() };
     let elapsed = end.at_ns.saturating_sub(start.at_ns);
-    if let (Some(before), Some(after)) = (&start.pressure, &end.pressure) {
-        let kinds = [
-            (Pressure::Cpu, before.cpu, after.cpu),
-            (Pressure::Memory, before.memory, after.memory),
-            (Pressure::Io, before.io, after.io),
-        ];
-        for (on, before, after) in kinds {
-            let percent = percent(waited(before, after), elapsed);
-            if percent > thresholds.pressure_percent {
-                found.push(Finding::Pressure { on, percent });
-            }
-        }
-    }
+    let kinds = [
+        (Pressure::Cpu, before.cpu, after.cpu),
+        (Pressure::Memory, before.memory, after.memory),
+        (Pressure::Io, before.io, after.io),
+    ];
+    let waited = kinds.map(|(on, before, after)| (on, percent(after.some.saturating_sub(before.some), elapsed)));
+    let much = waited.into_iter().filter(|(_, percent)| *percent > thresholds.pressure_percent);
+    much.map(|(on, percent)| Finding::Pressure { on, whose, percent }).collect()
+}
+
+fn findings(start: &Reading, end: &Reading) -> Vec<Finding> {
+    let mut found = Vec::new();
     let grown = |of: fn(&Reading) -> u64| of(end).saturating_sub(of(start));
     let pages = grown(|reading| reading.events.swapped_in.saturating_add(reading.events.swapped_out));
     let times = grown(|reading| reading.throttles.unwrap_or(0));
@@ -223,16 +253,25 @@ fn findings(start: &Reading, end: &Reading, thresholds: &Thresholds) -> Vec<Find
     found
 }
 
-fn waited(before: Stall, after: Stall) -> u64 {
-    after.some.saturating_sub(before.some)
-}
-
 fn used_between(start: &Workload, end: &Workload) -> Workload {
     Workload {
         cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
         read_bytes: end.read_bytes.saturating_sub(start.read_bytes),
         written_bytes: end.written_bytes.saturating_sub(start.written_bytes),
-        processes: end.processes,
+        ..*end
+    }
+}
+
+impl Workload {
+    /// Both together; the pressure stays that of the first.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            written_bytes: self.written_bytes.saturating_add(other.written_bytes),
+            processes: self.processes.saturating_add(other.processes),
+            pressure: self.pressure,
+        }
     }
 }
 
@@ -256,7 +295,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::telemetry::reading::{Cpu, CpuTimes, SystemPressure};
+    use crate::telemetry::reading::{Cpu, CpuTimes, Stall, SystemPressure};
 
     use super::*;
 
@@ -292,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_the_workload_moved_is_not_foreign() {
-        let moved = Workload { cpu_ns: 0, read_bytes: 60_000_000, written_bytes: 1 << 40, processes: 1 };
+        let moved = Workload { cpu_ns: 0, read_bytes: 60_000_000, written_bytes: 1 << 40, ..Workload::default() };
         let (mut start, mut end) = pair(0, 0, moved);
         start.disks.insert("vda".into(), Disk::default());
         end.disks.insert("vda".into(), Disk { read_bytes: 160_000_000, written_bytes: 5, ..Disk::default() });
@@ -312,11 +351,35 @@ mod tests {
         let found = between(&start, &end, &Thresholds::default());
         assert!(found.marks.is_empty());
         let wanted = [
-            Finding::Pressure { on: Pressure::Io, percent: 50.0 },
+            Finding::Pressure { on: Pressure::Io, whose: Whose::Anything, percent: 50.0 },
             Finding::Swapped { pages: 7 },
             Finding::Throttled { times: 3 },
         ];
         assert_eq!(found.findings, wanted);
+    }
+
+    #[test]
+    fn tools_of_ones_own_are_no_disturbance() {
+        let (start, mut end) = pair(12, 0, Workload { cpu_ns: 6 * SECOND, ..Workload::default() });
+        end.beside.cpu_ns = 6 * SECOND;
+        let found = between(&start, &end, &Thresholds::default());
+        assert_eq!((found.outside_cpu_percent, found.beside_cpu_percent, found.marks.len()), (Some(0.0), 60.0, 0));
+    }
+
+    #[test]
+    fn waiting_is_a_finding_only_where_the_workload_waited_undisturbed() {
+        let waited = |some| Some(SystemPressure { cpu: Stall { some, full: 0 }, ..SystemPressure::default() });
+        let read = |tasks: u64, own: Option<SystemPressure>| {
+            let workload = |pressure| Workload { cpu_ns: 0, pressure, ..Workload::default() };
+            let (mut start, mut end) = pair(tasks, 0, workload(own));
+            start.workload = Some(workload(own.map(|_| SystemPressure::default())));
+            (start.pressure, end.pressure) = (waited(0), waited(9 * SECOND));
+            between(&start, &end, &Thresholds::default()).findings
+        };
+        assert_eq!(read(0, None)[0].to_string(), "something waited for a CPU 90 % of the time");
+        assert_eq!(read(0, waited(5 * SECOND))[0].to_string(), "the workload waited for a CPU 50 % of the time");
+        assert_eq!(read(0, waited(0)), []);
+        assert_eq!(read(12, None), [], "others were busy, and the mark says so");
     }
 
     #[test]
@@ -342,7 +405,7 @@ mod tests {
             let reading = |n: &[u64]| Reading {
                 at_ns: n[0],
                 cpu: CpuTimes { user: n[1], system: n[2], steal: n[3], ..CpuTimes::default() },
-                workload: Some(Workload { cpu_ns: n[4], read_bytes: n[5], written_bytes: n[6], processes: 0 }),
+                workload: Some(Workload { cpu_ns: n[4], read_bytes: n[5], written_bytes: n[6], ..Workload::default() }),
                 own_cpu_ns: n[7],
                 ..Reading::default()
             };

@@ -12,7 +12,7 @@ mod sources;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use disturbance::{Disturbance, Finding, Mark, Thresholds};
+pub use disturbance::{Disturbance, Finding, Mark, Thresholds, Whose};
 pub use reader::Reader;
 pub use reading::{Cpu, CpuTimes, Disk, Events, Interface, Memory, Pressure, Reading, Stall, SystemPressure, Workload};
 

@@ -1,10 +1,12 @@
 //! Reading the system's counters: files opened once, one buffer, no allocation that could be saved.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::SysRoot;
+use crate::cgroup::Cgroup;
 use crate::process::tree;
 
 use super::parse;
@@ -58,10 +60,11 @@ impl Reader {
         }
     }
 
-    /// The counters now, with what the workload used.
-    pub fn read(&mut self, workload: Option<Workload>) -> Reading {
+    /// The counters now, with what the workload used and what else was started here.
+    pub fn read(&mut self, workload: Option<Workload>, beside: Workload) -> Reading {
         let before = nanos(clock_gettime(ClockId::ThreadCPUTime));
-        let mut reading = Reading { at_ns: nanos(clock_gettime(ClockId::Monotonic)), workload, ..Reading::default() };
+        let at_ns = nanos(clock_gettime(ClockId::Monotonic));
+        let mut reading = Reading { at_ns, workload, beside, ..Reading::default() };
         let buffer = &mut self.buffer;
         if let Some(source) = &self.stat {
             parse::stat(&source.read(buffer), &mut reading);
@@ -95,6 +98,12 @@ impl Reader {
         reading.own_cpu_ns = self.own_cpu_ns();
         reading.cost_ns = nanos(clock_gettime(ClockId::ThreadCPUTime)).saturating_sub(before);
         reading
+    }
+
+    /// Time in which the tasks of a cgroup waited, where its kind counts that.
+    pub fn pressure_of(&self, cgroup: &Cgroup) -> Option<SystemPressure> {
+        let of = |name: &str| Some(parse::pressure(&fs::read_to_string(cgroup.folder().join(name)).ok()?));
+        Some(SystemPressure { cpu: of("cpu.pressure")?, memory: of("memory.pressure")?, io: of("io.pressure")? })
     }
 
     /// What these processes have moved from and to storage, in bytes: read and written.
@@ -139,8 +148,8 @@ mod tests {
     #[test]
     fn two_readings_of_this_system_go_forward() {
         let mut reader = Reader::new(&SysRoot::real(), None);
-        let one = reader.read(None);
-        let other = reader.read(Some(Workload::default()));
+        let one = reader.read(None, Workload::default());
+        let other = reader.read(Some(Workload::default()), Workload::default());
         assert!(other.at_ns > one.at_ns && other.cpu.total() >= one.cpu.total());
         assert!(!one.cpus.is_empty() && one.memory.available > 0 && one.context_switches > 0);
         assert!(other.own_cpu_ns > one.own_cpu_ns && one.cost_ns > 0);
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_system_without_any_of_it_gives_an_empty_reading() {
-        let reading = Reader::new(&SysRoot::at("/nosuch"), None).read(None);
+        let reading = Reader::new(&SysRoot::at("/nosuch"), None).read(None, Workload::default());
         let empty = Reading {
             at_ns: reading.at_ns,
             cost_ns: reading.cost_ns,

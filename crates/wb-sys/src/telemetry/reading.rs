@@ -46,6 +46,8 @@ pub struct Reading {
     /// The workload's part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
+    /// What else was started here, beside the workload: the user's tools, and what cells have prepared.
+    pub beside: Workload,
     /// CPU time of the agent and of the process that drives it here.
     pub own_cpu_ns: u64,
 }
@@ -234,4 +236,7 @@ pub struct Workload {
     pub written_bytes: u64,
     /// Its processes now.
     pub processes: u64,
+    /// Time in which its own tasks waited; absent where it has no cgroup that counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<SystemPressure>,
 }

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Declaration, Facts, Metric, Nanos, Params, Requirement, Value};
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement, Value};
 use wb_stats::Rule;
 
 use crate::test::{AnyPrepared, misplaced};
@@ -167,6 +167,31 @@ impl Definition {
             })
         };
         self.needs.iter().filter_map(need).collect()
+    }
+
+    /// The programs that it may need, for people: where a choice decides, all that it can come to.
+    fn possible_requirements(&self, known: &Params) -> Vec<Requirement> {
+        let mut found = vec![self.requirements(known)];
+        for param in &self.declaration.params {
+            let ParamKind::Choice { values } = &param.kind else { continue };
+            for value in values {
+                let mut params = known.clone();
+                params.insert(param.name.clone(), Value::Text(value.clone()));
+                found.push(self.requirements(&params));
+            }
+        }
+        let joined = |at: usize, of: fn(&Requirement) -> &String| {
+            let mut texts: Vec<&str> = found.iter().filter_map(|all| Some(of(all.get(at)?).as_str())).collect();
+            let mut seen = std::collections::BTreeSet::new();
+            texts.retain(|text| seen.insert(*text));
+            texts.join(" or ")
+        };
+        let need = |(at, need): (usize, &Requirement)| Requirement {
+            program: joined(at, |need| &need.program),
+            package: joined(at, |need| &need.package),
+            version: need.version.clone(),
+        };
+        found[0].iter().enumerate().map(need).collect()
     }
 
     /// How long a sample takes, about: starting processes, and for calibrated work its probe.

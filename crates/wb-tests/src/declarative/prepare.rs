@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_agent::{Command, Process};
+use wb_agent::Command;
 use wb_model::{Params, Sha256, Value};
 
 use super::definition::{Content, Definition, File, Ready, Service};
@@ -21,7 +21,7 @@ pub(super) struct Prepared {
     /// The hashes of the programs that were built.
     pub(super) built: BTreeMap<String, String>,
     /// The servers that run.
-    pub(super) services: Vec<Process>,
+    pub(super) services: Vec<crate::Service>,
 }
 
 impl Definition {
@@ -88,10 +88,10 @@ impl File {
 }
 
 impl Service {
-    async fn start(&self, site: &Site, bindings: &Bindings<'_>) -> Result<Process, Failure> {
+    async fn start(&self, site: &Site, bindings: &Bindings<'_>) -> Result<crate::Service, Failure> {
         let argv = self.command.fill(bindings).map_err(Failure::refused)?;
         let name = argv.first().cloned().unwrap_or_default();
-        let process = site.start(site.command(argv)).await?;
+        let process = site.serve(site.command(argv)).await?;
         match &self.ready {
             Ready::Line(stream, pattern) => {
                 let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));

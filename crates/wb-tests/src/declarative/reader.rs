@@ -92,7 +92,7 @@ impl Reader<'_> {
             needs_port: self.prepared.contains(&Builtin::Port) || self.sampled.contains(&Builtin::Port),
         };
         let known = defaults(&definition.declaration);
-        definition.declaration.requires = definition.requirements(&known);
+        definition.declaration.requires = definition.possible_requirements(&known);
         Ok(definition)
     }
 

@@ -39,6 +39,7 @@ impl Definition {
             Measured::Command(argv) => self.measure(argv, &bindings, attempt).await,
         };
         for (at, service) in prepared.services.iter().enumerate() {
+            attempt.keep_service(&format!("service-{at}"), service).await?;
             for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
                 let wrote = service.so_far(stream).await.map_err(lost)?;
                 if !wrote.is_empty() {

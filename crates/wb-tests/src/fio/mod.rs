@@ -75,7 +75,7 @@ impl Measure for Fio {
         if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
             return Some(format!("the job file `{}` cannot be read", params.job_file));
         }
-        impossible(&params.job(params.targets.clone()))
+        sysinfo::contradiction(&params.sysinfo).or_else(|| impossible(&params.job(params.targets.clone())))
     }
 
     fn rule(&self, params: &Params) -> Option<Rule> {
@@ -87,13 +87,15 @@ impl Measure for Fio {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.test_type())
+        values::metrics(params.test_types)
     }
 
     async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
         run::check_engine(site, &params.ioengine).await?;
         let template = template(params)?;
-        let job = params.job(Vec::new());
+        let mut job = params.job(Vec::new());
+        // A job file that says how large its files are needs no larger ones.
+        job.file_size = template.as_deref().and_then(template::file_size).unwrap_or(job.file_size);
         let targets = targets::make_ready(site, &job, &params.targets, params.allow_destroy).await?;
         Ok(Prepared { targets, template, sysinfo: sysinfo::collect(site, &params.sysinfo).await? })
     }
@@ -107,6 +109,9 @@ impl Measure for Fio {
             None => job.text(),
         };
         for target in &prepared.targets {
+            if let Some(finding) = target.finding() {
+                attempt.noticed(finding);
+            }
             // It lives in the attempt's group, and so as long as the attempt.
             target.hold(&attempt.site).await?;
         }
@@ -152,9 +157,9 @@ pub(crate) fn impossible(job: &Job) -> Option<String> {
 
 /// Keeps what was collected, once per cell.
 pub(crate) fn keep_sysinfo(attempt: &mut Attempt, collected: &mut Vec<Collected>) {
-    for Collected { name, bytes, absent } in collected.drain(..) {
+    for Collected { name, bytes, missed } in collected.drain(..) {
         attempt.keep(&name, bytes);
-        if let Some(why) = absent {
+        if let Some(why) = missed {
             attempt.noticed(format!("{name}: {why}"));
         }
     }

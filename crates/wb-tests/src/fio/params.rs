@@ -20,7 +20,7 @@ pub struct Params {
     ))]
     pub test_types: Option<TestType>,
     /// Bytes per operation, `4k` where pbench has `4`
-    #[schemars(extend("x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
+    #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
     pub block_sizes: Option<Bytes>,
     /// Whether the page cache is bypassed (O_DIRECT)
     pub direct: bool,
@@ -28,7 +28,8 @@ pub struct Params {
     pub sync: bool,
     /// Operations per second of each job at most, reads and writes each; 0: no limit
     pub rate_iops: u32,
-    /// Measured time of a sample
+    /// Measured time of a sample, 10ms at least
+    #[schemars(extend("minimum" = 10_000_000))]
     pub runtime: Nanos,
     /// Time before it that does not count
     pub ramptime: Nanos,
@@ -53,7 +54,8 @@ pub struct Params {
     pub numjobs: u32,
     /// A label of one's own
     pub config: String,
-    /// pbench's label of the tools around a sample; which tools those are, `tools` of a plan says
+    /// pbench's label of the tools around a sample; `tools = ["NAME"]` of a plan starts the group of its
+    /// [tool-groups]
     pub tool_group: String,
     /// A job file of one's own on this machine, in which `$target` and `$@` stand for what the parameters say
     pub job_file: String,
@@ -62,27 +64,20 @@ pub struct Params {
     pub job_file_sha256: Option<String>,
     /// A program on the worker that is run before each sample
     pub pre_iteration_script: String,
-    /// Samples in a set, as pbench takes them
-    #[schemars(range(min = 1), extend("x-resolved" = SET))]
-    pub samples: Option<u32>,
-    /// The largest standard deviation of a set, in percent of its mean
-    #[schemars(range(min = 0), extend("x-resolved" = SPREAD))]
-    pub max_stddev: Option<f64>,
-    /// Sets that may spread more before it is given up
-    #[schemars(range(min = 1), extend("x-resolved" = FAILURES))]
-    pub max_failures: Option<u32>,
+    /// pbench's rule: a set of so many samples counts when it spreads little enough, else another is taken, and the
+    /// last one counts; 0: the plan's rule, which goes on until the median is known well enough
+    pub samples: u32,
+    /// A set that spreads less counts: the standard deviation in percent of the mean
+    #[schemars(range(min = 0))]
+    pub max_stddev: f64,
+    /// After so many sets that spread more it is given up
+    #[schemars(range(min = 1))]
+    pub max_failures: u32,
     /// Interval of the latency histograms over time; at most a tenth of the runtime
     pub histogram_interval_sec: Nanos,
     /// What is collected of the worker: default is all but sos, all is everything
     pub sysinfo: Vec<Collector>,
 }
-
-/// How the number of samples is decided, in words.
-pub const SET: &str = "the plan's sampling; 3 when max-stddev or max-failures is given";
-/// How the spread is decided, in words.
-pub const SPREAD: &str = "the plan's sampling; 5 when samples or max-failures is given";
-/// How the failures are decided, in words.
-pub const FAILURES: &str = "the plan's sampling; 6 when samples or max-stddev is given";
 
 impl Default for Params {
     fn default() -> Self {
@@ -107,9 +102,9 @@ impl Default for Params {
             job_file: String::new(),
             job_file_sha256: None,
             pre_iteration_script: String::new(),
-            samples: None,
-            max_stddev: None,
-            max_failures: None,
+            samples: 3,
+            max_stddev: 5.0,
+            max_failures: 6,
             histogram_interval_sec: Nanos(10 * SECOND),
             sysinfo: vec![Collector::Default],
         }
@@ -122,7 +117,7 @@ impl Params {
         self.test_types.unwrap_or_default()
     }
 
-    /// The sampling rule that pbench's parameters ask for, where one of them is given.
+    /// pbench's sampling rule, unless the plan's is asked for.
     pub fn rule(&self) -> Option<Rule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
@@ -149,13 +144,12 @@ impl Params {
     }
 }
 
-/// pbench's sampling rule, if one of its parameters is given; its defaults hold for the others.
-pub fn pbench_rule(samples: Option<u32>, max_stddev: Option<f64>, max_failures: Option<u32>) -> Option<Rule> {
-    let given = samples.is_some() || max_stddev.is_some() || max_failures.is_some();
-    given.then(|| Rule::MaxStddev {
-        samples: samples.unwrap_or(3) as usize,
-        max_stddev_percent: max_stddev.unwrap_or(5.0),
-        max_failures: max_failures.unwrap_or(6) as usize,
+/// pbench's sampling rule; none without samples.
+pub fn pbench_rule(samples: u32, max_stddev: f64, max_failures: u32) -> Option<Rule> {
+    (samples > 0).then_some(Rule::MaxStddev {
+        samples: samples as usize,
+        max_stddev_percent: max_stddev,
+        max_failures: max_failures as usize,
     })
 }
 
@@ -164,13 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plans_sampling_holds_unless_one_of_pbenchs_parameters_is_given() {
-        assert_eq!(pbench_rule(None, None, None), None);
-        assert_eq!(
-            pbench_rule(None, Some(2.0), None),
-            Some(Rule::MaxStddev { samples: 3, max_stddev_percent: 2.0, max_failures: 6 })
-        );
-        let params: Params = serde_json::from_str(r#"{"samples": 5}"#).unwrap();
-        assert_eq!(params.rule(), Some(Rule::MaxStddev { samples: 5, max_stddev_percent: 5.0, max_failures: 6 }));
+    fn pbenchs_rule_holds_unless_the_plans_is_asked_for() {
+        let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
+        let pbench =
+            |samples, max_stddev_percent| Some(Rule::MaxStddev { samples, max_stddev_percent, max_failures: 6 });
+        assert_eq!(rule("{}"), pbench(3, 5.0));
+        assert_eq!(rule(r#"{"samples": 5, "max-stddev": 2}"#), pbench(5, 2.0));
+        assert_eq!(rule(r#"{"samples": 0}"#), None);
     }
 }

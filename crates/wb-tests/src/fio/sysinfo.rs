@@ -40,8 +40,8 @@ pub struct Collected {
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Why there is nothing, if so.
-    pub absent: Option<String>,
+    /// Why there is nothing, if so, and it was asked for by its own name.
+    pub missed: Option<String>,
 }
 
 /// How something is collected.
@@ -114,9 +114,16 @@ pub async fn collect(site: &Site, asked: &[Collector]) -> Result<Vec<Collected>,
             Some(why) => format!("absent: {why}\n").into_bytes(),
             None => finished.stdout,
         };
-        all.push(Collected { name, bytes, absent });
+        let missed = absent.filter(|_| asked.contains(&how.collector));
+        all.push(Collected { name, bytes, missed });
     }
     Ok(all)
+}
+
+/// What names contradict each other.
+pub fn contradiction(asked: &[Collector]) -> Option<String> {
+    let both = asked.contains(&Collector::None) && chosen(asked) != BTreeSet::new();
+    both.then(|| "`sysinfo`: none and others are asked for: leave out the one or the others".to_owned())
 }
 
 /// The collectors that names stand for. `none` takes nothing away from what else is asked for.
@@ -143,6 +150,8 @@ mod tests {
         assert_eq!(chosen(&[Collector::Default]).len(), 5);
         assert_eq!(chosen(&[Collector::All]).len(), 6);
         assert_eq!(chosen(&[Collector::Block, Collector::Sos]).len(), 2);
+        assert_eq!(contradiction(&[Collector::None]), None);
+        assert!(contradiction(&[Collector::None, Collector::Block]).is_some());
         assert_eq!(serde_json::to_value(Collector::SecurityMitigations).unwrap(), "security_mitigations");
     }
 }

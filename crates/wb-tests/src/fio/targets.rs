@@ -17,9 +17,17 @@ pub(crate) struct Target {
     _folder: Option<Scratch>,
     /// The number of the block device that it is.
     device: Option<String>,
+    /// The kind of the filesystem in memory that it lies on.
+    memory: Option<String>,
 }
 
 impl Target {
+    /// What is remarkable about it.
+    pub(super) fn finding(&self) -> Option<String> {
+        let kind = self.memory.as_ref()?;
+        Some(format!("`{}` is on {kind}, in memory: this measures memory, and no storage", self.path))
+    }
+
     /// Makes sure that a device is still unused, and keeps it so for as long as the site's group lives. Cells take
     /// turns on a device, so it is kept for a sample at a time.
     pub(super) async fn hold(&self, site: &Site) -> Result<Option<Process>, Failure> {
@@ -75,6 +83,7 @@ async fn target(site: &Site, job: &Job, path: &str, allow_destroy: bool) -> Resu
         return refused("is no absolute path: start it with `/`".to_owned());
     }
     match find(site, path).await? {
+        Found::Nothing if names_device(path) => refused(NO_DEVICE.to_owned()),
         Found::Nothing => match path.rsplit_once('/') {
             Some((parent, name)) if !name.is_empty() => {
                 let parent = if parent.is_empty() { "/" } else { parent };
@@ -92,6 +101,14 @@ async fn target(site: &Site, job: &Job, path: &str, allow_destroy: bool) -> Resu
     }
 }
 
+const NO_DEVICE: &str = "is no device that is there: `lsblk` lists them";
+
+/// Whether a path can only be that of a device: a file of that name would be made in memory, where devices are kept.
+fn names_device(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    parts.next() == Some("dev") && parts.next().is_some_and(|folder| folder != "shm")
+}
+
 /// A private file in the worker's own folder, or where that lies in memory in `/var/tmp`.
 async fn on_some_disk(site: &Site, job: &Job) -> Result<Target, Failure> {
     let own = filesystem(site, site.group.folder()).await?;
@@ -102,7 +119,7 @@ async fn on_some_disk(site: &Site, job: &Job) -> Result<Target, Failure> {
 async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Result<Target, Failure> {
     let folder = site.worker().scratch(base).await.map_err(lost)?;
     let (path, on) = (folder.join(name), filesystem(site, folder.path()).await?);
-    not_in_memory(job, folder.path(), &on)?;
+    let memory = in_memory(job, folder.path(), &on)?;
     if on.free < job.file_size.0 {
         let (free, size, base) = (Bytes(on.free >> 20 << 20), job.file_size, base.unwrap_or(folder.path()));
         return Err(Failure::refused(format!(
@@ -110,12 +127,12 @@ async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Resu
         )));
     }
     lay_out(site, job, &path, job.file_size).await?;
-    Ok(Target { path, _folder: Some(folder), device: None })
+    Ok(Target { path, _folder: Some(folder), device: None, memory })
 }
 
 /// A file that was there before us; `whole` bytes of it are there and no holes.
 async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy: bool) -> Result<Target, Failure> {
-    not_in_memory(job, path, &filesystem(site, path).await?)?;
+    let memory = in_memory(job, path, &filesystem(site, path).await?)?;
     let short = whole < job.file_size.0;
     if !allow_destroy && job.test_type.writes() {
         let what = job.test_type.name();
@@ -132,7 +149,7 @@ async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy:
     if short {
         lay_out(site, job, path, job.file_size).await?;
     }
-    Ok(Target { path: path.to_owned(), _folder: None, device: None })
+    Ok(Target { path: path.to_owned(), _folder: None, device: None, memory })
 }
 
 async fn block_device(
@@ -153,7 +170,7 @@ async fn block_device(
     if device.size < job.file_size.0 {
         return refused(format!(" of {} bytes, and file-size is {}", device.size, job.file_size.0));
     }
-    let target = Target { path: path.to_owned(), _folder: None, device: Some(number.to_owned()) };
+    let target = Target { path: path.to_owned(), _folder: None, device: Some(number.to_owned()), memory: None };
     let holder = target.hold(site).await?;
     lay_out(site, job, path, job.file_size).await?;
     if let Some(holder) = holder {
@@ -170,14 +187,16 @@ async fn unused(site: &Site, path: &str, device: &Device) -> Result<(), Failure>
     }
 }
 
-fn not_in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<(), Failure> {
-    if !job.direct || !on.in_memory() {
-        return Ok(());
-    }
+/// The kind of the filesystem where it is one in memory, which direct access cannot be measured on.
+fn in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<Option<String>, Failure> {
     let kind = &on.kind;
-    Err(Failure::refused(format!(
-        "`{path}` is on {kind}, in memory, where direct=true reaches no storage: set targets to a path on a disk, or direct=false"
-    )))
+    match (on.in_memory(), job.direct) {
+        (false, _) => Ok(None),
+        (true, false) => Ok(Some(kind.clone())),
+        (true, true) => Err(Failure::refused(format!(
+            "`{path}` is on {kind}, in memory, where direct=true reaches no storage: set targets to a path on a disk, or direct=false"
+        ))),
+    }
 }
 
 /// Writes all of a target, so that neither holes are read nor space is found while measuring, and sees that it is
@@ -260,6 +279,12 @@ async fn text(site: &Site, path: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_among_the_devices_is_no_file_to_be_made() {
+        assert!(names_device("/dev/nosuch") && names_device("//dev/disk/by-id/x"));
+        assert!(!names_device("/dev/shm/x") && !names_device("/device/x") && !names_device("/dev"));
+    }
 
     #[test]
     fn stats_words_are_understood() {

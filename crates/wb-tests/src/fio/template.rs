@@ -3,6 +3,8 @@
 //! A section with `$target` in its name is repeated for every target, and `$target` in it stands for the target's
 //! path. `$@` stands for what the parameters say of the option that it is the value of.
 
+use wb_model::Bytes;
+
 use super::job::{Job, escaped};
 use crate::Failure;
 
@@ -33,6 +35,31 @@ pub(super) fn names_files(template: &str) -> bool {
         let (name, value) = option(line);
         ["filename", "directory", "filename_format"].contains(&name) && !value.contains("$target")
     })
+}
+
+/// The largest size that it gives in figures, where it gives one for all that is done on the targets.
+pub(super) fn file_size(template: &str) -> Option<Bytes> {
+    let sections = sections(template);
+    let value = |section: &Section<'_>, wanted: &str| {
+        section
+            .lines
+            .iter()
+            .map(|line| option(line))
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| value.to_owned())
+    };
+    let is_global = |section: &&Section<'_>| section.name.trim() == "global";
+    // These move what is done to other places of a file.
+    let shifts = ["offset", "filesize", "io_size", "zonesize"];
+    if sections.iter().any(|section| shifts.iter().any(|name| value(section, name).is_some())) {
+        return None;
+    }
+    let for_all = sections.iter().filter(is_global).find_map(|section| value(section, "size"));
+    let jobs = sections.iter().filter(|section| !is_global(section));
+    jobs.map(|job| value(job, "size").or_else(|| for_all.clone())?.parse().ok())
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .max()
 }
 
 fn logs(job: &Job) -> String {
@@ -145,11 +172,21 @@ mod tests {
         assert!(names_files("directory = /data\n[x]\n"));
     }
 
+    #[test]
+    fn a_job_file_may_say_how_large_its_files_are() {
+        assert_eq!(file_size(TEMPLATE), Some(Bytes(4096 << 20)));
+        assert_eq!(file_size("[global]\nsize=16m\n[a]\nrw=read\n[b]\nsize = 1g\n"), Some(Bytes(1 << 30)));
+        for unknown in ["[a]\nrw=read\n", "[a]\nsize=$@\n", "[a]\nsize=50%\n", "[a]\nsize=1m\noffset=1g\n", ""] {
+            assert_eq!(file_size(unknown), None, "{unknown}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn no_template_panics(text: String) {
             let _ = fill_in(&text, &job());
             names_files(&text);
+            file_size(&text);
         }
     }
 }

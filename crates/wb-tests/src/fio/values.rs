@@ -15,8 +15,15 @@ use crate::{Artefacts, Latencies, Measured, Rejected};
 const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
 
-/// What is measured: of mixed reads and writes each kind, and the sum.
-pub fn metrics(test_type: TestType) -> Vec<Metric> {
+/// What is measured: of mixed reads and writes each kind, and the sum; all that there is where it is not said what is
+/// done.
+pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
+    let Some(test_type) = test_type else {
+        let (mut all, mixed) = (metrics(Some(TestType::Read)), metrics(Some(TestType::Rw)));
+        let added: Vec<Metric> = mixed.into_iter().filter(|metric| !all.contains(metric)).collect();
+        all.extend(added);
+        return all;
+    };
     let operations = test_type.operations();
     let mut metrics = vec![Metric::throughput("iops", "ops/s").primary(), Metric::throughput("bandwidth", "B/s")];
     for operation in operations {
@@ -162,11 +169,19 @@ mod tests {
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
             let measured = of(&job(test_type), Written::ByUs, &[("fio.stdout", &stdout)]).unwrap();
             assert_eq!(measured.validity, Validity::Valid, "{test_type:?}");
-            for metric in metrics(test_type) {
+            for metric in metrics(Some(test_type)) {
                 assert!(measured.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
             }
-            assert_eq!(measured.values.len(), metrics(test_type).len());
+            assert_eq!(measured.values.len(), metrics(Some(test_type)).len());
         }
+    }
+
+    #[test]
+    fn a_list_of_metrics_has_those_of_mixed_operations_too() {
+        let all = metrics(None);
+        let has = |name: &str| all.iter().filter(|metric| metric.name == name).count() == 1;
+        assert!(has("iops") && has("p99") && has("read-p99") && has("write-bandwidth") && has("cpu-user"));
+        assert_eq!(all.iter().filter(|metric| metric.primary).count(), 1);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A fresh image and the server that exports it, in a private folder.
 
-use wb_agent::{Command, Process, Scratch, Stream};
+use wb_agent::{Command, Scratch, Stream};
 use wb_model::Nanos;
 
 use crate::attempt::lost;
 use crate::fio::job::Job;
 use crate::fio::targets::lay_out;
-use crate::{Failure, Site};
+use crate::{Attempt, Failure, Service, Site};
 
 /// An image that is served.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Export {
     /// Where.
     pub uri: String,
     folder: Scratch,
-    server: Process,
+    server: Service,
 }
 
 impl Export {
@@ -28,7 +28,7 @@ impl Export {
         let shared = format!("--shared={}", job.numjobs.saturating_add(1));
         let socket_is = format!("--socket={socket}");
         let argv = ["qemu-nbd", "--persistent", &shared, "--format=raw", &socket_is, &image];
-        let server = site.start(site.command(argv)).await?;
+        let server = site.serve(site.command(argv)).await?;
         let export = Self { uri: format!("nbd+unix:///?socket={socket}"), folder, server };
         export.answers(site).await?;
         Ok(export)
@@ -50,6 +50,11 @@ impl Export {
             }
             (failure, _) => Err(failure),
         }
+    }
+
+    /// Keeps where and how the server runs.
+    pub(super) async fn keep(&self, attempt: &mut Attempt) -> Result<(), Failure> {
+        attempt.keep_service("server", &self.server).await
     }
 
     /// Ends the server and removes the image.

@@ -53,7 +53,7 @@ impl Measure for FioNbd {
     }
 
     fn unsupported(&self, params: &Params, _: &Placement, _: &Facts) -> Option<String> {
-        impossible(&params.job(String::new()))
+        sysinfo::contradiction(&params.sysinfo).or_else(|| impossible(&params.job(String::new())))
     }
 
     fn rule(&self, params: &Params) -> Option<Rule> {
@@ -65,7 +65,7 @@ impl Measure for FioNbd {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.test_type())
+        values::metrics(params.test_types)
     }
 
     async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
@@ -77,7 +77,8 @@ impl Measure for FioNbd {
     async fn sample(&self, params: &Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
         keep_sysinfo(attempt, &mut prepared.sysinfo);
         run::pre_iteration(attempt, &params.pre_iteration_script).await?;
-        run::run(attempt, &params.job(prepared.export.uri.clone()).text(), ENGINE).await
+        run::run(attempt, &params.job(prepared.export.uri.clone()).text(), ENGINE).await?;
+        prepared.export.keep(attempt).await
     }
 
     async fn cleanup(&self, _: &Params, prepared: Prepared, _: &Site) -> Result<(), Failure> {

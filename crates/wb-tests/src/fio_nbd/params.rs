@@ -6,7 +6,7 @@ use wb_model::{Bytes, Nanos};
 use wb_stats::Rule;
 
 use crate::fio::job::{Job, JobMode, TestType};
-use crate::fio::params::{FAILURES, SET, SPREAD, pbench_rule};
+use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
 
 /// The engine that drives it.
@@ -24,11 +24,12 @@ pub struct Params {
     ))]
     pub test_types: Option<TestType>,
     /// Bytes per operation, `4k` where pbench has `4`
-    #[schemars(extend("x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
+    #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
     pub block_sizes: Option<Bytes>,
     /// Operations per second of each job at most, reads and writes each; 0: no limit
     pub rate_iops: u32,
-    /// Measured time of a sample
+    /// Measured time of a sample, 10ms at least
+    #[schemars(extend("minimum" = 10_000_000))]
     pub runtime: Nanos,
     /// Time before it that does not count
     pub ramptime: Nanos,
@@ -43,19 +44,20 @@ pub struct Params {
     pub numjobs: u32,
     /// A label of one's own
     pub config: String,
-    /// pbench's label of the tools around a sample; which tools those are, `tools` of a plan says
+    /// pbench's label of the tools around a sample; `tools = ["NAME"]` of a plan starts the group of its
+    /// [tool-groups]
     pub tool_group: String,
     /// A program on the worker that is run before each sample
     pub pre_iteration_script: String,
-    /// Samples in a set, as pbench takes them
-    #[schemars(range(min = 1), extend("x-resolved" = SET))]
-    pub samples: Option<u32>,
-    /// The largest standard deviation of a set, in percent of its mean
-    #[schemars(range(min = 0), extend("x-resolved" = SPREAD))]
-    pub max_stddev: Option<f64>,
-    /// Sets that may spread more before it is given up
-    #[schemars(range(min = 1), extend("x-resolved" = FAILURES))]
-    pub max_failures: Option<u32>,
+    /// pbench's rule: a set of so many samples counts when it spreads little enough, else another is taken, and the
+    /// last one counts; 0: the plan's rule, which goes on until the median is known well enough
+    pub samples: u32,
+    /// A set that spreads less counts: the standard deviation in percent of the mean
+    #[schemars(range(min = 0))]
+    pub max_stddev: f64,
+    /// After so many sets that spread more it is given up
+    #[schemars(range(min = 1))]
+    pub max_failures: u32,
     /// Interval of the latency histograms over time; at most a tenth of the runtime
     pub histogram_interval_sec: Nanos,
     /// What is collected of the worker: default is all but sos, all is everything

@@ -125,6 +125,12 @@ impl Params {
         if !alignment.is_power_of_two() {
             return Some(about("alignment-values", format!("{alignment} KiB is no power of two")));
         }
+        if self.isa.is_some() && self.is_external() {
+            return Some(about("isa", "is for our own kernel; `linpack-binary` has its own instructions"));
+        }
+        if self.linpack_kind != Kind::Auto && !self.is_external() {
+            return Some(about("linpack-kind", "is for `linpack-binary`, which is not given"));
+        }
         if !self.is_external() {
             let why = "is for `linpack-binary`; our own kernel follows `cpus` and `memory-nodes`";
             return (!self.numactl_args.is_empty()).then(|| about("numactl-args", why));
@@ -188,6 +194,9 @@ mod tests {
         assert!(fault(leading).starts_with("`leading-dimensions`: 100 is less than the 4000 equations"));
         assert!(fault(Params { alignment_values: 3, ..Params::default() }).contains("no power of two"));
         assert!(fault(Params { numactl_args: "-N0".into(), ..Params::default() }).contains("`memory-nodes`"));
+        assert!(fault(Params { linpack_kind: Kind::Hpl, ..Params::default() }).contains("`linpack-binary`"));
+        let other = Params { linpack_binary: "xhpl".into(), isa: Some(Isa::Scalar), ..Params::default() };
+        assert!(fault(other).starts_with("`isa`"));
         let hpcc = Params { linpack_binary: "hpcc".into(), run_samples: Count::Exactly(2), ..Params::default() };
         assert!(fault(hpcc).contains("at most 1 times"));
         assert_eq!(Params::default().fault(), None);

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use wb_agent::Command;
 use wb_model::outcome::Gate;
-use wb_model::{Nanos, Requirement};
+use wb_model::{Nanos, Placement, Requirement};
 
 use super::external::blas::{self, Blas};
 use super::external::input::{HplInput, LinInput, LinTest};
 use super::external::{hpcc, hpl, intel};
 use super::params::Kind;
-use super::{Params, Solution, elapsed, unreadable, values};
+use super::{Params, Solution, about, elapsed, unreadable, values};
 use crate::attempt::lost;
 use crate::{Artefacts, Attempt, Failure, Measured, Rejected};
 
@@ -36,6 +36,35 @@ pub(super) fn requires(params: &Params) -> Vec<Requirement> {
     binary.into_iter().chain(numactl).collect()
 }
 
+/// Where the placement and numactl would both place it.
+pub(super) fn contradicted(params: &Params, placement: &Placement) -> Option<String> {
+    const CPUS: [&str; 5] = ["-C", "-N", "--physcpubind", "--cpunodebind", "--cpubind"];
+    const MEMORY: [&str; 9] =
+        ["-m", "-i", "-l", "-p", "-P", "--membind", "--interleave", "--localalloc", "--preferred"];
+    let given = |flags: &[&str]| {
+        params.numactl_args.split_whitespace().find(|word| flags.iter().any(|flag| word.starts_with(flag)))
+    };
+    let cpus = given(&CPUS).filter(|_| !placement.cpus.is_empty()).map(|word| (word, "cpus"));
+    let memory = || given(&MEMORY).filter(|_| !placement.memory_nodes.is_empty()).map(|word| (word, "memory-nodes"));
+    let (word, parameter) = cpus.or_else(memory)?;
+    Some(about("numactl-args", format!("`{word}` and `{parameter}` both say where it runs: give one of them")))
+}
+
+/// Sees that numactl takes its arguments: a program that it cannot start would look like one that crashes.
+async fn check_numactl(params: &Params, attempt: &Attempt) -> Result<(), Failure> {
+    if params.numactl_args.is_empty() {
+        return Ok(());
+    }
+    let argv = ["numactl"].into_iter().chain(params.numactl_args.split_whitespace()).chain(["true"]);
+    let finished = attempt.site.finish(attempt.site.command(argv)).await?;
+    if finished.ending.is_success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&finished.stderr).into_owned();
+    let first = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
+    Err(Failure::refused(about("numactl-args", format!("numactl does not take them: {first}"))))
+}
+
 /// Memory that its matrix needs, in bytes.
 pub(super) fn bytes(params: &Params) -> u64 {
     params.leading_dimension().saturating_mul(*params.problem_sizes).saturating_mul(8)
@@ -43,6 +72,7 @@ pub(super) fn bytes(params: &Params) -> u64 {
 
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
     keep_blas(params, attempt).await?;
+    check_numactl(params, attempt).await?;
     let most = params.kind().most_samples();
     let solutions = match params.samples().or(attempt.work) {
         Some(solutions) => solutions,

@@ -104,7 +104,8 @@ impl Measure for Redis {
             attempt.keep(LOG, server.log().await);
         }
         measured?;
-        server.end(&attempt.site).await?.keep(attempt);
+        let log = server.end(&attempt.site).await?;
+        attempt.keep(LOG, log);
         attempt.worked(requests);
         Ok(())
     }
@@ -127,6 +128,7 @@ async fn measure(
     server.fill(params, requests, &attempt.site).await?;
     attempt.keep(before, server.state(&attempt.site).await?);
     attempt.run(BENCHMARK, benchmark(server, params, requests).placement(placement.clone())).await?;
+    server.keep(attempt).await?;
     attempt.keep(after, server.state(&attempt.site).await?);
     Ok(())
 }
@@ -155,28 +157,41 @@ async fn calibrate(
     /// The last try takes this share of the time, at least.
     const SHARE: f64 = 0.1;
     const TRIES: u32 = 8;
+    /// Fewer are over before the benchmark's clock moves.
+    const FEWEST: u64 = 2000;
+    /// From one try to the next there are so many times as many at most.
+    const GROWTH: f64 = 50.0;
     let site = &attempt.site;
     let seconds = attempt.min_time.seconds();
     let most = most_requests(params, &site.facts);
     let server = Server::start(params, server_cpu, "calibration", site).await?;
-    let mut requests = params.whole((u64::from(params.clients) * u64::from(params.pipeline) * 20).min(most));
+    let first = (u64::from(params.clients) * u64::from(params.pipeline) * 20).max(FEWEST);
+    let mut requests = params.whole(first.min(most));
     let (mut rate, mut printed) = (0.0, Vec::new());
     for _ in 0..TRIES {
         server.fill(params, requests, site).await?;
         printed = site.succeed(benchmark(&server, params, requests).placement(placement.clone())).await?;
-        let read = output::benchmark(&String::from_utf8_lossy(&printed));
-        rate = read.map_err(|rejected| Failure::crashed(rejected.figures))?.requests_per_second;
-        let took = requests as f64 / rate.max(1.0);
+        let said = String::from_utf8_lossy(&printed);
+        let took = if output::is_too_short(&said) {
+            0.0
+        } else {
+            let read = output::benchmark(&said).map_err(|rejected| Failure::crashed(rejected.figures))?;
+            rate = read.requests_per_second;
+            requests as f64 / rate.max(1.0)
+        };
         if took >= SHARE * seconds || requests >= most {
             break;
         }
-        let factor = (1.5 * SHARE * seconds / took).clamp(2.0, 50.0);
+        let factor = (1.5 * SHARE * seconds / took).clamp(2.0, GROWTH);
         requests = params.whole(((requests as f64 * factor) as u64).min(most));
     }
     server.end(site).await?;
     attempt.keep("calibration.stdout", printed);
     // No two runs are equally fast.
     const MARGIN: f64 = 1.05;
+    if rate == 0.0 {
+        return Ok(requests);
+    }
     Ok(params.whole(((rate * seconds * MARGIN) as u64).min(most)))
 }
 

@@ -17,22 +17,40 @@ pub(super) struct Benchmark {
     pub(super) max: f64,
 }
 
-/// The one result in redis-benchmark's CSV, found by the names of its columns.
-pub(super) fn benchmark(csv: &str) -> Result<Benchmark, Rejected> {
-    // With --csv it still may say how far it is, ended by carriage returns, before the table.
-    let lines = csv.split(['\n', '\r']).map(str::trim).filter(|line| line.starts_with('"'));
-    let rows: Vec<Vec<&str>> =
-        lines.map(|line| line.split(',').map(|field| field.trim_matches('"')).collect()).collect();
-    let [names, row] = rows.as_slice() else {
-        let why = format!("redis-benchmark printed {} lines of CSV, a head and one result are expected", rows.len());
-        return Err(Rejected::output(why));
-    };
-    let field = |name: &str| {
-        let at = names.iter().position(|column| *column == name);
-        at.and_then(|at| row.get(at).copied()).ok_or_else(|| {
+/// Whether the benchmark was over before its clock of milliseconds had moved: its rate is then `inf` or `nan`.
+pub(super) fn is_too_short(csv: &str) -> bool {
+    let rate = Row::of(csv).and_then(|row| row.field("rps"));
+    rate.is_ok_and(|rate| rate.parse().is_ok_and(|rate: f64| !rate.is_finite()))
+}
+
+/// The one result in redis-benchmark's CSV, by the names of its columns.
+struct Row<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Row<'a> {
+    fn of(csv: &'a str) -> Result<Self, Rejected> {
+        // With --csv it still may say how far it is, ended by carriage returns, before the table.
+        let lines = csv.split(['\n', '\r']).map(str::trim).filter(|line| line.starts_with('"'));
+        let rows: Vec<Vec<&str>> =
+            lines.map(|line| line.split(',').map(|field| field.trim_matches('"')).collect()).collect();
+        let [names, row] = rows.as_slice() else {
+            let why =
+                format!("redis-benchmark printed {} lines of CSV, a head and one result are expected", rows.len());
+            return Err(Rejected::output(why));
+        };
+        Ok(Self(names.iter().copied().zip(row.iter().copied()).collect()))
+    }
+
+    fn field(&self, name: &str) -> Result<&'a str, Rejected> {
+        self.0.get(name).copied().ok_or_else(|| {
             Rejected::output(format!("redis-benchmark's CSV has no `{name}`: redis 7 or newer is expected"))
         })
-    };
+    }
+}
+
+/// What redis-benchmark measured.
+pub(super) fn benchmark(csv: &str) -> Result<Benchmark, Rejected> {
+    let row = Row::of(csv)?;
+    let field = |name: &str| row.field(name);
     let number = |name: &str| {
         let text = field(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
@@ -122,6 +140,14 @@ mod tests {
         assert!(why("\"test\",\"rps\"\n\"GET\",\"1\"").contains("redis 7 or newer"));
         assert!(why(&csv(r#""GET","100","-1","1","1","1","1","1""#)).contains("`avg_latency_ms`"));
         assert!(why("Error: Server closed the connection").contains("0 lines of CSV"));
+    }
+
+    #[test]
+    fn a_benchmark_without_a_rate_was_too_short_and_garbage_was_not() {
+        assert!(is_too_short(&csv(r#""GET","inf","0.1","0.1","0.1","0.1","0.1","0.1""#)));
+        assert!(!is_too_short(&csv(r#""GET","2000.0","0.1","0.1","0.1","0.1","0.1","0.1""#)));
+        assert!(!is_too_short(&csv(r#""GET","fast","0.1","0.1","0.1","0.1","0.1","0.1""#)));
+        assert!(!is_too_short("inf"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A redis-server of one's own: started, asked, filled and ended.
 
-use wb_agent::{Command, Process, Stream};
-use wb_model::{HugePages, Nanos, Placement};
+use wb_agent::{Command, Stream};
+use wb_model::{HugePages, Nanos};
 
 use super::params::{Params, Verb};
 use crate::attempt::lost;
-use crate::{Attempt, Failure, Site};
+use crate::{Attempt, Failure, Service, Site};
 
 /// How long it may take to answer after its start, and to end.
 const PATIENCE: Nanos = Nanos(30_000_000_000);
@@ -19,9 +19,8 @@ const SIZES: [&str; 3] = ["keys", "list", "set"];
 
 /// A running server.
 pub(super) struct Server {
-    process: Process,
+    process: Service,
     address: Vec<String>,
-    placement: Placement,
 }
 
 impl Server {
@@ -40,8 +39,8 @@ impl Server {
         let pages: &[&str] = if placement.huge_pages == HugePages::Always { &["--disable-thp", "no"] } else { &[] };
         let listen = listen.iter().map(String::as_str);
         let command = fixed.into_iter().chain(pages.iter().copied()).chain(listen).fold(command, Command::arg);
-        let process = site.start(command).await?;
-        let server = Self { process, address, placement };
+        let process = site.serve(command).await?;
+        let server = Self { process, address };
         server.ready(site).await?;
         Ok(server)
     }
@@ -108,8 +107,8 @@ impl Server {
         Ok(info.iter().map(|line| (*line).to_owned()).chain(sizes).map(|line| line + "\n").collect())
     }
 
-    /// Ends it as an administrator does, and sees that it ended well.
-    pub(super) async fn end(self, site: &Site) -> Result<Ended, Failure> {
+    /// Ends it as an administrator does, and sees that it ended well; its log.
+    pub(super) async fn end(self, site: &Site) -> Result<Vec<u8>, Failure> {
         // The connection ends with the server: what redis-cli says of that is no matter.
         let words = self.address.iter().map(String::as_str).chain(["SHUTDOWN", "NOSAVE"]);
         site.finish(words.fold(Command::new(["redis-cli"]), Command::arg)).await?;
@@ -117,28 +116,17 @@ impl Server {
         if !finished.ending.is_success() {
             return Err(Failure::crashed(format!("redis-server: {} when told to end", finished.ending)));
         }
-        Ok(Ended { differences: finished.verified.differences(&self.placement), log: finished.stdout })
+        Ok(finished.stdout)
+    }
+
+    /// Keeps where and how it runs.
+    pub(super) async fn keep(&self, attempt: &mut Attempt) -> Result<(), Failure> {
+        attempt.keep_service("server", &self.process).await
     }
 
     /// What it has said so far.
     pub(super) async fn log(&self) -> Vec<u8> {
         self.process.so_far(Stream::Stdout).await.unwrap_or_default()
-    }
-}
-
-/// What is left of a server that has ended.
-pub(super) struct Ended {
-    log: Vec<u8>,
-    differences: Vec<String>,
-}
-
-impl Ended {
-    /// Keeps its log, and says where it did not run as asked.
-    pub(super) fn keep(self, attempt: &mut Attempt) {
-        attempt.keep(LOG, self.log);
-        for difference in self.differences {
-            attempt.noticed(format!("redis-server: {difference}"));
-        }
     }
 }
 

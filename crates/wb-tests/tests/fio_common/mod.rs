@@ -18,6 +18,8 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) measured: Measured,
+    /// What was noticed while it was taken.
+    pub(crate) findings: Vec<String>,
     folder: TempDir,
 }
 
@@ -71,7 +73,7 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
         let measured = evaluate::evaluate(test, params, &Artefacts::new(folder.path()));
-        all.push(Taken { measured, folder });
+        all.push(Taken { measured, findings: record.findings, folder });
     }
     test.cleanup(params, prepared, &cell).await?;
     Ok(all)
