@@ -78,7 +78,7 @@ impl Plan {
     pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
         let wanted = fewest(cell.rule);
         // No attempt is begun once the budget is spent; one that is begun is finished.
-        let attempts = self.sampling.budget.0.div_ceil(cell.estimate.0.max(1));
+        let attempts = self.sampling.budget?.0.div_ceil(cell.estimate.0.max(1));
         let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
         (cell.unsupported.is_none() && holds < wanted).then_some(Shortfall { holds, wanted })
     }
@@ -474,7 +474,7 @@ mod tests {
     fn a_budget_too_small_for_the_fewest_samples_is_found() {
         let shortfall = |budget: u64| {
             let mut plan = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
-            plan.sampling.budget = Nanos(budget * 1_000_000_000);
+            plan.sampling.budget = Some(Nanos(budget * 1_000_000_000));
             plan.shortfall(&plan.cells[0])
         };
         assert_eq!(shortfall(600), None);

@@ -32,8 +32,10 @@ pub struct Sampling {
     pub max_samples: usize,
     /// A cell is done when half the interval of its median is within so many percent of it.
     pub precision: f64,
-    /// A cell's samples take no longer than this in all.
-    pub budget: Nanos,
+    /// A cell's samples take no longer than this in all. Without, ten minutes, which end no cell before its fewest
+    /// samples are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Nanos>,
     /// In which order cells are sampled.
     pub order: Order,
     /// Decides every random choice; drawn and recorded where none is given.
@@ -64,7 +66,7 @@ impl Default for Sampling {
             min_samples: 6,
             max_samples: 30,
             precision: 2.0,
-            budget: Nanos(600 * SECOND),
+            budget: None,
             order: Order::Interleaved,
             seed: None,
             retakes: 6,
@@ -86,6 +88,11 @@ impl Sampling {
         }
     }
 
+    /// How long a cell's attempts may take in all, once it has `enough` samples or none of them.
+    pub fn budget(&self, enough: bool) -> Option<Nanos> {
+        self.budget.or(enough.then_some(Nanos(600 * SECOND)))
+    }
+
     /// How long one attempt may take that is estimated to take `estimate`.
     pub fn limit(&self, estimate: Nanos) -> Nanos {
         self.limit.unwrap_or(Nanos(estimate.0.saturating_mul(10).saturating_add(60 * SECOND)))
@@ -97,7 +104,7 @@ impl Sampling {
             ("min-time", self.min_time.0 == 0),
             ("min-samples", self.min_samples == 0),
             ("max-samples", self.max_samples == 0),
-            ("budget", self.budget.0 == 0),
+            ("budget", self.budget == Some(Nanos(0))),
             ("attempts", self.attempts == 0),
             ("limit", self.limit == Some(Nanos(0))),
             ("max-prepared", self.max_prepared == 0),

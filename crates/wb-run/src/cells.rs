@@ -117,7 +117,9 @@ impl Measuring {
             return Some(format!("given up after {tries} in vain, the last one {last}"));
         }
         let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
-        (seconds >= sampling.budget.seconds()).then(|| format!("its time budget of {} is spent", sampling.budget))
+        let enough = self.finished(Purpose::Sample).len() >= wb_study::cell::wanted(self.definition.rule);
+        let budget = sampling.budget(enough).filter(|budget| seconds >= budget.seconds())?;
+        Some(format!("its time budget of {budget} is spent"))
     }
 
     /// How long it still takes, about, in seconds.

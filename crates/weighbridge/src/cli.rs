@@ -169,7 +169,7 @@ pub(crate) struct SamplingFlags {
     /// Samples before the counted ones
     #[arg(long, value_name = "N")]
     pub(crate) warm_up: Option<u32>,
-    /// The most time for one cell
+    /// The most time for one cell; without, 10min, which end none before its fewest samples
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
     /// The most time for one attempt; without, ten times its estimate and a minute

@@ -118,7 +118,7 @@ fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), 
     }
     sampling.precision = flags.precision.unwrap_or(sampling.precision);
     sampling.warm_up = flags.warm_up.unwrap_or(sampling.warm_up);
-    sampling.budget = flags.budget.unwrap_or(sampling.budget);
+    sampling.budget = flags.budget.or(sampling.budget);
     sampling.limit = flags.limit.or(sampling.limit);
     sampling.attempts = flags.attempts.unwrap_or(sampling.attempts);
     sampling.retakes = flags.retakes.or(exactly.map(|_| 0)).unwrap_or(sampling.retakes);
@@ -196,7 +196,7 @@ fn warn_of_budget(plan: &Plan) {
             *short.entry((&cell.id.test, shortfall, lever(cell))).or_insert(0) += 1;
         }
     }
-    let budget = lasting(plan.sampling.budget.seconds());
+    let budget = plan.sampling.budget.map(|budget| lasting(budget.seconds())).unwrap_or_default();
     for ((test, Shortfall { holds, wanted }, lever), cells) in short {
         let cells = counted(cells, "cell");
         eprintln!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
