@@ -145,6 +145,38 @@ fn a_wrong_answer_of_another_program_does_not_count() {
 }
 
 #[test]
+fn arguments_that_numactl_does_not_take_are_refused_with_its_words() {
+    if !has("numactl") {
+        return;
+    }
+    let (_folder, path) = xlinpack("3.1e-02");
+    let given =
+        [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("numactl-args", text("--nosuch"))];
+    with_cell("linpack", &given, async |mut cell| {
+        assert_eq!(cell.why_unsupported(), None);
+        let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
+        assert!(
+            reason.starts_with("`numactl-args`: numactl does not take them: ") && reason.contains("nosuch"),
+            "{reason}"
+        );
+        cell.set("numactl-args", text("-C 0"));
+        cell.set("cpus", Value::List(vec![Value::Integer(0)]));
+        let why = "`numactl-args`: `-C` and `cpus` both say where it runs: give one of them";
+        assert_eq!(cell.why_unsupported().unwrap(), why);
+    });
+}
+
+#[test]
+fn the_record_says_that_kernels_ask_for_huge_pages_themselves() {
+    with_cell("himeno", &[("grid", text("XS")), ("huge-pages", text("always"))], async |cell| {
+        let sample = cell.sample().await.unwrap();
+        let record: serde_json::Value = serde_json::from_str(&sample.text("report.process.json")).unwrap();
+        assert_eq!(record["placement"]["huge-pages"], "always");
+        assert_eq!(record["verified"]["huge-pages-means"], "program");
+    });
+}
+
+#[test]
 fn a_program_that_is_no_linpack_fails_with_what_it_said() {
     let given = [("linpack-binary", text("true")), ("problem-sizes", Value::Integer(100))];
     with_cell("linpack", &given, async |mut cell| {
