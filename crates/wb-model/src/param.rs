@@ -7,6 +7,7 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::BadQuantity;
 use crate::{Bytes, Nanos};
 
 /// The value of a parameter.
@@ -64,9 +65,19 @@ pub enum ParamKind {
         max: Option<f64>,
     },
     /// A size.
-    Bytes,
+    Bytes {
+        /// The least, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min: Option<Bytes>,
+    },
     /// A time.
-    Duration,
+    Duration {
+        /// The least.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min: Option<Nanos>,
+    },
+    /// How much is done: `auto`, or a whole number above 0.
+    Count,
     /// One of these.
     Choice {
         /// The allowed values.
@@ -142,10 +153,21 @@ impl ParamKind {
                 within(&number, min.as_ref(), max.as_ref()).map_err(plain)?;
                 Ok(Value::Number(number))
             }
-            Self::Bytes => text.parse::<Bytes>().map(|v| Value::Text(v.to_string())).map_err(|e| plain(e.to_string())),
-            Self::Duration => {
-                text.parse::<Nanos>().map(|v| Value::Text(v.to_string())).map_err(|e| plain(e.to_string()))
+            Self::Bytes { min } => {
+                let size: Bytes = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
+                within(&size, min.as_ref(), None).map_err(plain)?;
+                Ok(Value::Text(size.to_string()))
             }
+            Self::Duration { min } => {
+                let time: Nanos = text.parse().map_err(|error: BadQuantity| plain(error.to_string()))?;
+                within(&time, min.as_ref(), None).map_err(plain)?;
+                Ok(Value::Text(time.to_string()))
+            }
+            Self::Count => match (text.as_str(), text.parse::<u64>()) {
+                ("auto", _) => Ok(Value::Text(text)),
+                (_, Ok(count)) if count > 0 => Ok(Value::Text(count.to_string())),
+                _ => Err(plain(format!("`{text}` is neither `auto` nor a whole number above 0"))),
+            },
             Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
                 Some(allowed) => Ok(Value::Text(allowed.clone())),
                 None => Err(BadValue { why: format!("`{text}` is not one of its values"), allowed: values.clone() }),
@@ -169,8 +191,9 @@ impl ParamKind {
             Self::Bool => "true|false".to_owned(),
             Self::Integer { min, max } => format!("whole number{}", range(min.as_ref(), max.as_ref())),
             Self::Number { min, max } => format!("number{}", range(min.as_ref(), max.as_ref())),
-            Self::Bytes => "size".to_owned(),
-            Self::Duration => "time".to_owned(),
+            Self::Bytes { min } => format!("size{}", range(min.as_ref(), None)),
+            Self::Duration { min } => format!("time{}", range(min.as_ref(), None)),
+            Self::Count => "auto or a whole number".to_owned(),
             Self::Choice { values } => values.join("|"),
             Self::Text => "text".to_owned(),
             Self::List { of } => format!("list of {}", of.describe()),
@@ -263,9 +286,11 @@ fn kind_of(property: &serde_json::Value) -> ParamKind {
         let real = alternatives.iter().find(|v| v.get("type").and_then(|t| t.as_str()) != Some("null"));
         return real.map_or(ParamKind::Text, kind_of);
     }
+    let least = property.get("minimum").and_then(|v| v.as_u64());
     match property.get("format").and_then(|v| v.as_str()) {
-        Some("bytes") => return ParamKind::Bytes,
-        Some("duration") => return ParamKind::Duration,
+        Some("bytes") => return ParamKind::Bytes { min: least.map(Bytes) },
+        Some("duration") => return ParamKind::Duration { min: least.map(Nanos) },
+        Some("count") => return ParamKind::Count,
         _ => {}
     }
     let types: Vec<&str> = match property.get("type") {
@@ -378,8 +403,11 @@ mod tests {
 
     #[test]
     fn equal_values_become_the_same() {
-        assert_eq!(ParamKind::Bytes.normalise(&Value::Integer(4096)).unwrap(), Value::Text("4k".into()));
-        assert_eq!(ParamKind::Duration.normalise(&Value::Number(0.5)).unwrap(), Value::Text("500ms".into()));
+        assert_eq!(ParamKind::Bytes { min: None }.normalise(&Value::Integer(4096)).unwrap(), Value::Text("4k".into()));
+        assert_eq!(
+            ParamKind::Duration { min: None }.normalise(&Value::Number(0.5)).unwrap(),
+            Value::Text("500ms".into())
+        );
         assert_eq!(ParamKind::Bool.normalise(&Value::Integer(1)).unwrap(), Value::Bool(true));
         let bad = ParamKind::Choice { values: vec!["read".into()] }.normalise(&Value::Text("reed".into())).unwrap_err();
         assert_eq!(bad.allowed, ["read"]);

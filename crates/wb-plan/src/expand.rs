@@ -381,7 +381,7 @@ mod tests {
             version: 1,
             params: vec![
                 param("rw", rw, Some(Value::Text("read".into())), true),
-                param("bs", ParamKind::Bytes, Some(Value::Text("4k".into())), false),
+                param("bs", ParamKind::Bytes { min: None }, Some(Value::Text("4k".into())), false),
                 param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(Value::List(vec![])), false),
                 param("threads", whole, None, true),
             ],

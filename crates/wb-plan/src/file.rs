@@ -136,7 +136,12 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
         match name.get_ref().as_ref() {
             "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
             "id" => request.id = Some(spec::pinned(source, &value)?),
-            "tools" => request.tools = tools::unfold(source, &value, groups)?,
+            "tools" => request.tools.extend(tools::unfold(source, &value, groups)?),
+            // fio's own name for it, after pbench: it starts the group, and stays a parameter.
+            "tool-group" => {
+                request.tools.extend(tools::group(source, &value, groups)?);
+                request.given.push(Given { name: name.get_ref().to_string(), name_at: name.span(), value });
+            }
             other => request.given.push(Given { name: other.to_owned(), name_at: name.span(), value }),
         }
     }
@@ -193,6 +198,16 @@ mod tests {
         let plan = parse("p.toml", text).unwrap();
         assert_eq!(plan.requests[0].tools, ["sh -c true", "perf stat", "sar 1"]);
         assert_eq!(plan.requests[1].tools, ["sh -c true"]);
+    }
+
+    #[test]
+    fn a_tool_group_that_a_test_names_is_started() {
+        let plan = |group: &str| {
+            format!("[tool-groups]\ncache = [\"perf stat\"]\n[[test]]\nname = \"fio\"\ntool-group = \"{group}\"\n")
+        };
+        let started = |group: &str| parse("p.toml", &plan(group)).unwrap().requests[0].tools.clone();
+        assert_eq!((started("cache"), started("default")), (vec!["perf stat".to_owned()], Vec::new()));
+        assert_eq!(said(&plan("cahce")), "there is no tool group `cahce` | \"cahce\" | did you mean `cache`?");
     }
 
     /// The message, the place and the label of what is wrong with a plan.

@@ -39,6 +39,16 @@ pub(crate) fn unfold(source: &Source, value: &Written, groups: &Groups) -> Resul
     Ok(commands)
 }
 
+/// The command lines of a group by its name. `default` need not be there: it is pbench's word where none is meant.
+pub(crate) fn group(source: &Source, value: &Written, groups: &Groups) -> Result<Vec<String>, PlanError> {
+    let name = value.value().to_string();
+    match groups.get(&name) {
+        Some(group) => Ok(group.iter().map(|line| line.get_ref().clone()).collect()),
+        None if name == "default" => Ok(Vec::new()),
+        None => Err(unknown(source, value, &format!("there is no tool group `{name}`"), &name, groups)),
+    }
+}
+
 /// A command line. A word alone that is no program is taken for a group that was misspelt: as a program it would be
 /// missed only when the first sample is taken.
 fn command(source: &Source, entry: &Written, line: String, groups: &Groups) -> Result<String, PlanError> {
@@ -47,14 +57,17 @@ fn command(source: &Source, entry: &Written, line: String, groups: &Groups) -> R
     if !is_word || is_program(&line) {
         return Ok(line);
     }
+    Err(unknown(source, entry, &format!("there is no tool group and no program `{line}`"), &line, groups))
+}
+
+fn unknown(source: &Source, entry: &Written, message: &str, name: &str, groups: &Groups) -> PlanError {
     let names = groups.keys().map(String::as_str);
-    let label = nearest(&line, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    let label = nearest(name, names.clone()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
     let help = match names.collect::<Vec<_>>().join(", ").as_str() {
         "" => "a group of tools is written `NAME = [\"COMMAND\", …]` under [tool-groups]".to_owned(),
         all => format!("the groups of tools are {all}"),
     };
-    let message = format!("there is no tool group and no program `{line}`");
-    Err(PlanError::at(source, entry.at.clone(), message, label).with_help(help))
+    PlanError::at(source, entry.at.clone(), message, label).with_help(help)
 }
 
 fn no_command(source: &Source, at: std::ops::Range<usize>, line: &str) -> PlanError {

@@ -137,7 +137,7 @@ fn a_cell_is_told_in_full() {
       sample 8        407 µs
 
     latency: read completion
-      per second      all    least      p25      p50      p95  largest
+      percentile      all    least      p25      p50      p95  largest
       p50          181 µs   145 µs   168 µs   181 µs   188 µs   210 µs
       p90          262 µs   210 µs   244 µs   262 µs   283 µs   346 µs
       p99          412 µs   330 µs   383 µs   412 µs   499 µs   758 µs

@@ -168,9 +168,7 @@ impl Bench {
         let sampled = cell.test.sample(&cell.cell.params, prepared, attempt).await;
         let telemetry = recording.finish().await.map_err(lost);
         if let Some(tools) = tools {
-            for (name, bytes) in tools.finish().await? {
-                attempt.keep(&name, bytes);
-            }
+            tools.finish_into(attempt).await?;
         }
         let telemetry = telemetry?;
         attempt.keep("telemetry.json", serde_json::to_vec(&telemetry).unwrap_or_default());

@@ -47,12 +47,6 @@ impl Running {
         Ok(())
     }
 
-    /// Ends them; files to keep.
-    pub async fn finish(self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-        let ended = self.end().await?.into_iter().enumerate();
-        Ok(ended.flat_map(|(number, Ended { line, finished })| files(number, &line, finished)).collect())
-    }
-
     async fn end(self) -> Result<Vec<Ended>, Failure> {
         let mut ended = Vec::new();
         for (line, process) in self.tools {

@@ -64,7 +64,9 @@ impl Measure for Himeno {
     }
 
     fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
-        native::lacks(params.isa, facts).or_else(|| native::too_large(bytes(*params.grid), facts))
+        native::lacks(params.isa, facts)
+            .or_else(|| native::too_many(params.threads, facts))
+            .or_else(|| native::too_large(bytes(*params.grid), facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, HugePages, Metric, Placement, Value};
+use wb_model::{Class, Facts, HugePages, Metric, Placement, Value, counted};
 
 use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Solved};
 
@@ -95,6 +95,13 @@ pub fn lacks(isa: Option<Isa>, facts: &Facts) -> Option<String> {
     let isa = isa?;
     let here: Vec<&str> = isas(facts).iter().map(|isa| isa.name()).collect();
     (!here.contains(&isa.name())).then(|| format!("this CPU has no {isa}; it has {}", here.join(", ")))
+}
+
+/// Why so many threads make no sense on such a machine: what has more than two on each CPU measures its scheduler.
+pub fn too_many(threads: Option<u32>, facts: &Facts) -> Option<String> {
+    let (threads, cpus) = (threads? as usize, facts.cpus.len());
+    (cpus > 0 && threads > 2 * cpus)
+        .then(|| format!("{threads} threads are more than two for each of {}", counted(cpus, "CPU")))
 }
 
 /// Why so much memory cannot be had on such a machine.

@@ -104,6 +104,7 @@ impl Measure for Ramspeed {
         let bytes = params.array_size.unwrap_or_default().0.saturating_mul(3);
         native::lacks(params.isa, facts)
             .or(stores)
+            .or_else(|| native::too_many(params.threads, facts))
             .or_else(|| params.too_small())
             .or_else(|| native::too_large(bytes, facts))
     }

@@ -89,7 +89,10 @@ impl Measure for RamspeedSweep {
         let sizes = (least.0 < 64 || most < least)
             .then(|| format!("blocks of {least} to {most}: the smallest needs 64 bytes, the largest no less"));
         let bytes = most.0.saturating_mul(u64::from(params.threads));
-        native::lacks(params.isa, facts).or(sizes).or_else(|| native::too_large(bytes, facts))
+        native::lacks(params.isa, facts)
+            .or(sizes)
+            .or_else(|| native::too_many(Some(params.threads), facts))
+            .or_else(|| native::too_large(bytes, facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {

@@ -173,7 +173,7 @@ fn nested(table: &NestedLatency, style: Style) -> String {
     let ns = Unit::new("ns");
     let heads: Vec<String> = table.over_seconds.iter().map(|p| words::over_seconds(*p)).collect();
     let columns: Vec<&str> = std::iter::once("all").chain(heads.iter().map(String::as_str)).collect();
-    let mut drawn = Table::new(&heads_of("  per second", &columns));
+    let mut drawn = Table::new(&heads_of("  percentile", &columns));
     for row in &table.rows {
         let figures = std::iter::once(row.cumulative).chain(row.per_second.iter().copied());
         drawn.row(named(format!("  p{}", row.percentile), figures.map(|value| ns.figure(value).to_string())));

@@ -67,34 +67,6 @@ impl Declarative {
         let path = path.canonicalize().map_err(unreadable)?;
         Self::parse(&path.display().to_string(), &text, path.parent())
     }
-
-    /// Reads every definition (`*.toml`) in a folder, in the order of their names.
-    ///
-    /// # Errors
-    /// When the folder or a file cannot be read, or two files define the same test.
-    pub fn read_folder(folder: &Path) -> Result<Vec<Self>, DefinitionError> {
-        let unreadable = |source| DefinitionError::Read { path: folder.to_owned(), source };
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        let mut tests = Vec::new();
-        let mut files = BTreeMap::new();
-        for path in paths {
-            let test = Self::read(&path)?;
-            let name = test.definition.declaration.name.to_string();
-            let file = path.display().to_string();
-            if let Some(first) = files.insert(name.clone(), file.clone()) {
-                return Err(DefinitionError::Twice { test: name, first, second: file });
-            }
-            tests.push(test);
-        }
-        Ok(tests)
-    }
 }
 
 #[async_trait]

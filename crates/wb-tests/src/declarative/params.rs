@@ -121,7 +121,8 @@ impl Declared {
     ) -> Result<String, DefinitionError> {
         let what = *resolved.get_ref();
         let is_size = matches!(what, Machine::Memory | Machine::MemoryAvailable | Machine::LastLevelCache);
-        let fits = if is_size { matches!(kind, ParamKind::Bytes) } else { matches!(kind, ParamKind::Integer { .. }) };
+        let fits =
+            if is_size { matches!(kind, ParamKind::Bytes { .. }) } else { matches!(kind, ParamKind::Integer { .. }) };
         if !fits {
             let expected = if is_size { "bytes" } else { "integer" };
             let fault = Fault::new(format!("`{}` cannot be decided by that", raw.name.get_ref()));
@@ -215,8 +216,8 @@ fn kind(text: &Text<'_>, raw: &raw::Param) -> Result<ParamKind, DefinitionError>
         Kind::Bool => ParamKind::Bool,
         Kind::Integer => ParamKind::Integer { min: whole(raw.min), max: whole(raw.max) },
         Kind::Number => ParamKind::Number { min: raw.min, max: raw.max },
-        Kind::Bytes => ParamKind::Bytes,
-        Kind::Duration => ParamKind::Duration,
+        Kind::Bytes => ParamKind::Bytes { min: None },
+        Kind::Duration => ParamKind::Duration { min: None },
         Kind::Choice => ParamKind::Choice { values: raw.choices.clone() },
         Kind::Text => ParamKind::Text,
         Kind::Words if kind == Kind::Words => ParamKind::Text,

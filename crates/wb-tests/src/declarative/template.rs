@@ -263,7 +263,7 @@ fn hole(text: &str, known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<P
         return Err(Fault::new("`{here}` is the definition's folder, and this one lies in none"));
     }
     let form = match builtin {
-        Builtin::Seconds => form_of(name, &ParamKind::Duration, Some(form.unwrap_or("s")))?,
+        Builtin::Seconds => form_of(name, &ParamKind::Duration { min: None }, Some(form.unwrap_or("s")))?,
         _ => form_of(name, &ParamKind::Text, form)?,
     };
     used.insert(builtin);
@@ -276,13 +276,14 @@ type Forms = &'static [(&'static str, f64)];
 fn form_of(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<Form, Fault> {
     let Some(form) = form else { return Ok(Form::Canonical) };
     let (forms, make): (Forms, fn(f64) -> Form) = match kind {
-        ParamKind::Bytes => (&SIZES, Form::Size),
-        ParamKind::Duration if form == "whole" => return Ok(Form::WholeSeconds),
-        ParamKind::Duration => (&TIMES, Form::Time),
+        ParamKind::Bytes { .. } => (&SIZES, Form::Size),
+        ParamKind::Duration { .. } if form == "whole" => return Ok(Form::WholeSeconds),
+        ParamKind::Duration { .. } => (&TIMES, Form::Time),
         _ => return Err(Fault::new(format!("`{name}` has no forms")).with("only sizes and times have")),
     };
     let factor = forms.iter().find(|(known, _)| *known == form).map(|(_, factor)| *factor);
-    let known = forms.iter().map(|(known, _)| *known).chain(matches!(kind, ParamKind::Duration).then_some("whole"));
+    let known =
+        forms.iter().map(|(known, _)| *known).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
     factor.map(make).ok_or_else(|| Fault::unknown(format!("`{name}` has no form `{form}`"), form, known))
 }
 
@@ -311,7 +312,7 @@ mod tests {
             .map(|(value, words)| (value.to_owned(), words.into_iter().map(str::to_owned).collect()));
         BTreeMap::from([
             ("cc".to_owned(), Shape::One(ParamKind::Text)),
-            ("size".to_owned(), Shape::One(ParamKind::Bytes)),
+            ("size".to_owned(), Shape::One(ParamKind::Bytes { min: None })),
             ("flags".to_owned(), Shape::Words),
             ("cpus".to_owned(), Shape::List),
             ("reverse".to_owned(), Shape::Table(table.into())),

@@ -54,8 +54,7 @@ pub struct Params {
     pub numjobs: u32,
     /// A label of one's own
     pub config: String,
-    /// pbench's label of the tools around a sample; `tools = ["NAME"]` of a plan starts the group of its
-    /// [tool-groups]
+    /// Tools around every sample: a group of the plan's [tool-groups]
     pub tool_group: String,
     /// A job file of one's own on this machine, in which `$target` and `$@` stand for what the parameters say
     pub job_file: String,

@@ -44,8 +44,7 @@ pub struct Params {
     pub numjobs: u32,
     /// A label of one's own
     pub config: String,
-    /// pbench's label of the tools around a sample; `tools = ["NAME"]` of a plan starts the group of its
-    /// [tool-groups]
+    /// Tools around every sample: a group of the plan's [tool-groups]
     pub tool_group: String,
     /// A program on the worker that is run before each sample
     pub pre_iteration_script: String,

@@ -24,7 +24,9 @@ fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> 
 /// Why it cannot be measured on such a machine.
 pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
     let config = config(params, placement, facts, Work::Iterations(1));
-    native::lacks(params.isa, facts).or_else(|| native::too_large(bytes_needed(&config), facts))
+    native::lacks(params.isa, facts)
+        .or_else(|| native::too_many(params.threads, facts))
+        .or_else(|| native::too_large(bytes_needed(&config), facts))
 }
 
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {

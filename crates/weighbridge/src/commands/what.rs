@@ -52,7 +52,8 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         apply_placement(&what.placement, request);
         request.tools.extend(what.tools.iter().cloned());
     }
-    let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
+    let tests: Vec<String> = requests.iter().map(|request| request.test.clone()).collect();
+    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
     let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
     if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
         return Err(Error::Usage {
@@ -60,6 +61,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
             help: format!("write `--plan {test}`"),
         });
     }
+    requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
     Ok(Asked {
         name: names.join(" "),
         text: plan.text,
@@ -68,6 +70,19 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         selection: Selection::new(&what.select, &what.ignore)?,
         registry,
     })
+}
+
+/// Flags that say how many samples are taken hold for tests with a rule of their own too, such as fio's, unless the
+/// test was given that rule itself.
+fn prefer_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registry) {
+    const OWN_RULE: [&str; 3] = ["samples", "max-stddev", "max-failures"];
+    let asked = flags.samples.or(flags.min_samples).or(flags.max_samples).is_some() || flags.precision.is_some();
+    let has_own = registry.declaration(&request.test).is_some_and(|test| test.param(OWN_RULE[0]).is_some());
+    let gives_own = request.given.iter().any(|given| OWN_RULE.contains(&given.name.as_str()));
+    if asked && has_own && !gives_own {
+        let value = Written::one(Value::Integer(0), 0..0);
+        request.given.push(Given { name: OWN_RULE[0].to_owned(), name_at: 0..0, value });
+    }
 }
 
 /// Whether what is written in a test's place names a plan.
