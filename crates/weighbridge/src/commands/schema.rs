@@ -6,8 +6,11 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Name and schema of every file and output.
-const ALL: [(&str, fn() -> Schema); 10] = [
+/// A file or output by its name, and what makes its schema.
+type Named = (&'static str, fn() -> Schema);
+
+/// Every file and output.
+const ALL: [Named; 10] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
