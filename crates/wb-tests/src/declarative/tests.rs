@@ -1,6 +1,7 @@
 //! What is wrong with a definition is told with its place, and no definition makes the reader panic.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use proptest::prelude::*;
 use wb_model::facts::Cpu;
@@ -134,22 +135,24 @@ fn the_machine_decides_within_the_placement() {
 }
 
 #[test]
-fn a_folder_is_read_whole_or_not_at_all() {
+fn what_a_folder_defines_twice_or_wrongly_is_passed_over_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("a.toml", PLAIN);
     write("notes.txt", "no definition");
     let mut registry = crate::Registry::default();
-    registry.add_folder(folder.path()).unwrap();
-    assert!(registry.test("plain").is_some());
+    let mut passed_over =
+        |folder: &Path| registry.add_folder(folder).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(passed_over(folder.path()).unwrap(), [""; 0]);
     write("b.toml", PLAIN);
-    let error = registry.add_folder(folder.path()).unwrap_err().to_string();
-    assert!(error.ends_with("both define the test `plain`: rename one, or remove it"), "{error}");
+    let told = passed_over(folder.path()).unwrap();
+    assert!(told[0].ends_with("both define the test `plain`: rename one, or remove it"), "{told:?}");
     write("b.toml", "name = 3\n");
-    let error = registry.add_folder(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("b.toml:1:8: invalid type: integer `3`, expected a string"), "{error}");
-    let error = registry.add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
+    let told = passed_over(folder.path()).unwrap();
+    assert!(told[0].contains("b.toml:1:8: invalid type: integer `3`, expected a string"), "{told:?}");
+    let error = passed_over(&folder.path().join("nosuch")).unwrap_err().to_string();
     assert!(error.contains("nosuch` cannot be read: No such file"), "{error}");
+    assert!(registry.test("plain").is_some());
 }
 
 /// Whatever can be asked of a definition without a worker.
