@@ -130,6 +130,6 @@ impl Measure for Himeno {
     }
 
     fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
-        native::scaling(cells, "throughput/throughput")
+        native::scaling(cells, "throughput/throughput", "mflops")
     }
 }

@@ -147,8 +147,9 @@ pub fn effort(measured: &mut Measured, probe: Probe, iterations: u64, seconds: f
     });
 }
 
-/// How much faster the most threads are than one, for every set of cells that differ in their threads alone.
-pub fn scaling(cells: &[Solved<'_>], metric: &str) -> Vec<Answer> {
+/// How much faster the most threads are than one by a metric in this unit, for every set of cells that differ in their threads alone.
+pub fn scaling(cells: &[Solved<'_>], metric: &str, unit: &str) -> Vec<Answer> {
+    let unit = wb_model::Unit::new(unit);
     let threads = |cell: &Solved<'_>| cell.case.get("threads").and_then(|threads| threads.parse::<u32>().ok());
     let ones = cells.iter().filter(|cell| threads(cell) == Some(1));
     let answer = |one: &Solved<'_>| {
@@ -163,7 +164,9 @@ pub fn scaling(cells: &[Solved<'_>], metric: &str) -> Vec<Answer> {
             value: speedup,
             unit: wb_model::Unit::new("×"),
             because: format!(
-                "{many:.4} over {few:.4}; {:.0} % of a perfect {threads}",
+                "{} over {}; {:.0} % of a perfect {threads}",
+                unit.figure(*many),
+                unit.figure(*few),
                 speedup / f64::from(threads) * 100.0
             ),
         })

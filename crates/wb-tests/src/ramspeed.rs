@@ -181,7 +181,7 @@ impl Measure for Ramspeed {
     }
 
     fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
-        averages(cells).into_iter().chain(native::scaling(cells, "throughput/bandwidth")).collect()
+        averages(cells).into_iter().chain(native::scaling(cells, "throughput/bandwidth", "MB/s")).collect()
     }
 }
 

@@ -14,6 +14,7 @@
 //! of passes is exact in both kinds and every word of it is checked afterwards.
 
 mod blocks;
+mod operands;
 mod pass;
 mod run;
 pub mod sweep;

@@ -1,6 +1,9 @@
 //! Passes of one operation over arrays in memory.
 
-use super::pass::pass;
+use super::{
+    operands::{Run, runs},
+    pass::pass,
+};
 use crate::{
     Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus, opaque,
     team::{self, Member, Span},
@@ -128,7 +131,8 @@ impl Kind {
     pub(super) fn word(self, number: u64) -> u64 {
         match self {
             Self::Integer => number,
-            Self::Floating => (number as f64).to_bits(),
+            // From 32 bits: vector units convert those at once.
+            Self::Floating => f64::from(number as i32).to_bits(),
         }
     }
 }
@@ -174,8 +178,6 @@ pub(super) const LINE: usize = 8;
 /// Arrays begin a page plus this many lines apart, so that the line that is stored never has the
 /// page offset of one that is loaded soon after: the CPU would take it for the same.
 const APART: usize = 20 * LINE;
-/// Periods of the operands, prime and small: sums stay exact, and a word from another place shows.
-const PERIODS: (u64, u64) = (4093, 4091);
 
 /// The result and two operands.
 struct Arrays {
@@ -219,17 +221,15 @@ impl Arrays {
         let share = member.share(self.words / LINE);
         let (first, words) = (share.start * LINE, share.len() * LINE);
         let [to, a, b] = [0, 1, 2].map(|index| self.array(index).wrapping_add(first));
-        let numbers = || {
-            let place = |period| (0..period).cycle().skip((first as u64 % period) as usize);
-            place(PERIODS.0).zip(place(PERIODS.1)).map(|(a, b)| (a + 1, b + 1)).take(words)
-        };
         let word = |number| config.kind.word(number);
-        for (k, (first, second)) in numbers().enumerate() {
-            // SAFETY: `k` is in this member's share of each array; shares do not overlap.
-            unsafe {
-                to.add(k).write(u64::MAX);
-                a.add(k).write(word(first));
-                b.add(k).write(word(second));
+        for Run { at, words, operands } in runs(first, words) {
+            for k in 0..words {
+                // SAFETY: `at + k` is in this member's share of each array; shares do not overlap.
+                unsafe {
+                    to.add(at + k).write(u64::MAX);
+                    a.add(at + k).write(word(operands[0] + k as u64));
+                    b.add(at + k).write(word(operands[1] + k as u64));
+                }
             }
         }
         let pass = pass(config.mode, config.kind, config.non_temporal, config.isa);
@@ -242,8 +242,11 @@ impl Arrays {
         });
         // SAFETY: this member's share of the result, which nobody writes any more.
         let result = unsafe { std::slice::from_raw_parts(to, words) };
-        let wrong = numbers().zip(result).filter(|&((a, b), &found)| found != word(config.mode.expected(a, b)));
-        (Check { words: words as u64, mismatches: wrong.count() as u64 }, span)
+        let wrong = |Run { at, words, operands: [a, b] }: Run| {
+            let found = result[at..at + words].iter().zip(0..);
+            found.filter(|&(found, k)| *found != word(config.mode.expected(a + k, b + k))).count() as u64
+        };
+        (Check { words: words as u64, mismatches: runs(first, words).map(wrong).sum() }, span)
     }
 }
 

@@ -87,7 +87,7 @@ impl Measure for Linpack {
     }
 
     fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
-        native::scaling(cells, "throughput/gflops")
+        native::scaling(cells, "throughput/gflops", "gflops")
     }
 }
 
