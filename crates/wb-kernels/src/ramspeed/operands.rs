@@ -1,0 +1,49 @@
+//! What the operands hold: whole numbers that count up and begin again, each operand with a period of its own.
+
+/// Prime and small: sums stay exact, and a word from another place shows.
+const PERIODS: [usize; 2] = [4093, 4091];
+
+/// Consecutive words along which both operands count up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first of them.
+    pub(super) at: usize,
+    /// How many.
+    pub(super) words: usize,
+    /// What the operands hold there.
+    pub(super) operands: [u64; 2],
+}
+
+/// The runs that make up so many words from word `first` of the arrays on; places are counted from that word.
+pub(super) fn runs(first: usize, words: usize) -> impl Iterator<Item = Run> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let phases = PERIODS.map(|period| (first + at) % period);
+        let length = (PERIODS[0] - phases[0]).min(PERIODS[1] - phases[1]).min(words - at);
+        let run = Run { at, words: length, operands: phases.map(|phase| phase as u64 + 1) };
+        at += length;
+        (length > 0).then_some(run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_its_number_wherever_a_share_begins() {
+        for (first, words) in [(0, 0), (0, 10_000), (4090, 5), (12_345_672, 8200)] {
+            let mut expected = 0;
+            for run in runs(first, words) {
+                assert_eq!(run.at, expected);
+                for k in 0..run.words {
+                    let here = first + run.at + k;
+                    let numbers = run.operands.map(|operand| operand as usize + k);
+                    assert_eq!(numbers, PERIODS.map(|period| here % period + 1));
+                }
+                expected += run.words;
+            }
+            assert_eq!(expected, words);
+        }
+    }
+}
