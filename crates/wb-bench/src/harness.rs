@@ -36,7 +36,13 @@ fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result
     let folder = place.folder().join(name);
     let program = place.weighbridge()?;
     let start = Instant::now();
-    let child = Command::new(&program).arg("run").args(args).arg("--into").arg(&folder).stdout(Stdio::null()).spawn();
+    let child = Command::new(&program)
+        .args(["run", "--quiet"])
+        .args(args)
+        .arg("--into")
+        .arg(&folder)
+        .stdout(Stdio::null())
+        .spawn();
     let cost = Cost::of(&mut child.map_err(|error| format!("{}: {error}", program.display()))?)?;
     let seconds = start.elapsed().as_secs_f64();
     let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();

@@ -1,6 +1,6 @@
 //! Hashes: of bytes, and of what defines a cell.
 
-use std::fmt;
+use std::{fmt, io};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,26 @@ pub struct Sha256(String);
 impl Sha256 {
     /// Of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Hasher::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+        Self::from_digest(&Hasher::digest(bytes))
+    }
+
+    /// Of all that can be read, a piece at a time.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_all(mut from: impl io::Read) -> io::Result<Self> {
+        let mut hasher = Hasher::new();
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match from.read(&mut piece)? {
+                0 => return Ok(Self::from_digest(&hasher.finalize())),
+                read => hasher.update(&piece[..read]),
+            }
+        }
+    }
+
+    fn from_digest(digest: &[u8]) -> Self {
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The digits.
@@ -77,5 +96,7 @@ mod tests {
     #[test]
     fn sha256_is_the_standard_one() {
         assert_eq!(Sha256::of(b"abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let long = vec![7; 200_000];
+        assert_eq!(Sha256::of_all(&long[..]).unwrap(), Sha256::of(&long));
     }
 }

@@ -45,7 +45,8 @@ impl Artefact {
 
     /// Whether the file is there as it was written.
     pub fn is_intact(&self, folder: &Path) -> bool {
-        fs::read(folder.join(&self.path)).is_ok_and(|bytes| Sha256::of(&bytes) == self.sha256)
+        let read = fs::File::open(folder.join(&self.path)).and_then(Sha256::of_all);
+        read.is_ok_and(|sha256| sha256 == self.sha256)
     }
 }
 

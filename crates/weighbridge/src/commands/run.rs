@@ -22,10 +22,9 @@ pub(crate) fn run(args: RunArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let folder = args.into.clone().unwrap_or_else(new_folder);
     let program = this_program()?;
-    let binary =
-        std::fs::read(&program).map_err(|source| Error::File { path: program.display().to_string(), source })?;
-    let program_sha256 = Sha256::of(&binary).as_str().to_owned();
-    drop(binary);
+    let hashed = std::fs::File::open(&program).and_then(Sha256::of_all);
+    let unreadable = |source| Error::File { path: program.display().to_string(), source };
+    let program_sha256 = hashed.map_err(unreadable)?.as_str().to_owned();
     let (end, begun) = runtime()?.block_on(async {
         let (worker, facts) = local().await?;
         let plan = asked.plan(Some(&facts))?;
