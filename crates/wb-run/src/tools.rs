@@ -2,6 +2,7 @@
 
 use wb_agent::{Command, Ending, Finished, Group, Process, Worker};
 use wb_model::Nanos;
+use wb_plan::tools::words;
 use wb_sys::environment::secrets::masked_words;
 use wb_tests::attempt::lost;
 use wb_tests::{Attempt, Failure};
@@ -90,11 +91,6 @@ fn fault(finished: &Finished) -> Option<String> {
         Ending::Exited { .. } => format!("ended with {}{said}", finished.ending),
         other => format!("was ended: {other}{said}"),
     })
-}
-
-/// A command line's words, as a shell divides them.
-fn words(line: &str) -> Option<Vec<String>> {
-    shell_words::split(line).ok().filter(|words| !words.is_empty())
 }
 
 #[cfg(test)]
