@@ -16,13 +16,15 @@ pub enum RecordError {
         /// The system's word.
         source: io::Error,
     },
-    /// A folder that holds something else, and nothing is written among that.
-    #[error("{} is no run folder: it has files but no run.json; name a new or empty folder", path.display())]
+    /// Something else is where a run is to be recorded, and nothing is written over it or among it.
+    #[error("{} is no run folder: {why}; name a new or empty folder", path.display())]
     Foreign {
-        /// Which.
+        /// What is there.
         path: PathBuf,
+        /// What speaks against it.
+        why: &'static str,
     },
-    /// Something else is at the place of a run.
+    /// Something else is where a run is to be read.
     #[error("{} is no run: {why}; name the folder that `weighbridge run --into` wrote", path.display())]
     NotARun {
         /// What is there.
@@ -86,7 +88,7 @@ pub enum RecordError {
 
 fn way_out(what: &str, error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied if what == "read" => "; it belongs to somebody else",
+        io::ErrorKind::PermissionDenied if what == "read" => "; its owner may let you read it",
         io::ErrorKind::StorageFull => "; free some space and run the same line again: it goes on from here",
         io::ErrorKind::PermissionDenied => "; choose a folder that you may write to",
         _ => "",

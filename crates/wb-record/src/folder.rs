@@ -23,7 +23,7 @@ impl RunFolder {
     /// Opens a run for writing, or makes a new one; nobody else may write to it meanwhile.
     pub fn create(path: &Path) -> Result<Self, RecordError> {
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::NotARun { path: path.to_owned(), why: "it is no folder" });
+            return Err(RecordError::Foreign { path: path.to_owned(), why: "it is no folder" });
         }
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
@@ -31,7 +31,8 @@ impl RunFolder {
             // A controller may have been killed between making the folder and its first entry.
             let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
-                return Err(RecordError::Foreign { path: path.to_owned() });
+                let why = "it has files but no run.json";
+                return Err(RecordError::Foreign { path: path.to_owned(), why });
             }
         }
         let journal = path.join("journal.jsonl");
@@ -128,8 +129,12 @@ impl RunFolder {
     /// Keeps the definition of such a test, without which its samples cannot be read elsewhere.
     pub fn keep_test(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
         let folder = self.tests();
+        let path = folder.join(format!("{test}.toml"));
+        if fs::read(&path).is_ok_and(|kept| kept == text.as_bytes()) {
+            return Ok(());
+        }
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
-        files::write_whole(&folder.join(format!("{test}.toml")), text.as_bytes())
+        files::write_whole(&path, text.as_bytes())
     }
 
     /// The folder of a cell's test: `PROFILE/TEST/SERIAL`.

@@ -135,12 +135,16 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
 /// Records what the cells are, and the tests that others would not know.
 fn define(run: &RunFolder, cells: &[Measuring]) -> Result<(), RunError> {
-    for cell in cells {
-        let id = &cell.cell.id;
-        let mut definitions = run.definitions(id)?;
-        definitions.put(cell.definition.clone());
-        run.write_definitions(id, &definitions)?;
-        if let Some(text) = cell.test.definition() {
+    // The cells of one serial share a file, and stand beside each other in a plan.
+    for serial in cells.chunk_by(|one, next| run.serial(&one.cell.id) == run.serial(&next.cell.id)) {
+        let id = &serial[0].cell.id;
+        let before = run.definitions(id)?;
+        let mut definitions = before.clone();
+        serial.iter().for_each(|cell| definitions.put(cell.definition.clone()));
+        if definitions != before {
+            run.write_definitions(id, &definitions)?;
+        }
+        if let Some(text) = serial[0].test.definition() {
             run.keep_test(&id.test, text)?;
         }
     }
