@@ -43,11 +43,12 @@ impl History {
     pub fn add(&mut self, run: &RunFolder, line: &Line, check: bool) {
         match &line.event {
             Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
-                let next = self.started.entry((cell.clone(), *purpose, *sample)).or_default();
-                *next = (*next).max(attempt + 1);
+                self.begun(cell, *purpose, *sample, *attempt);
                 self.ended.remove(cell);
             }
             Event::AttemptEnded(ended) => {
+                // The line that told of its start may have been lost.
+                self.begun(&ended.cell, ended.purpose, ended.sample, ended.attempt);
                 let folder =
                     run.path().join(RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt));
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
@@ -59,6 +60,11 @@ impl History {
             }
             Event::EntryStarted { .. } | Event::EntryEnded { .. } | Event::TornTail { .. } => {}
         }
+    }
+
+    fn begun(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
+        let next = self.started.entry((cell.clone(), purpose, sample)).or_default();
+        *next = (*next).max(attempt + 1);
     }
 
     /// The attempts at a cell, in time order.
