@@ -2,6 +2,7 @@
 
 use wb_model::{CellOutcome, Direction, Metric, Unit, Validity, WorkerName, counted};
 use wb_stats::{Rule, Summary};
+use wb_study::cell::FEWEST_FOR_AN_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
 
 /// What stands where there is no figure.
@@ -75,9 +76,6 @@ pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
             };
             Some(format!("{reached} reached, wanted: {}{}", rule(&cell.rule), ended(cell)))
         }
-        CellOutcome::Partial { valid, wanted } if *valid >= wb_study::cell::wanted(cell.rule) => {
-            Some(format!("{} as asked for, and an interval of 95 % needs {wanted}", counted(*valid, "sample"),))
-        }
         CellOutcome::Partial { valid, wanted } => {
             Some(format!("{} of at least {wanted}{}", counted(*valid, "valid sample"), ended(cell)))
         }
@@ -85,8 +83,20 @@ pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
     }
 }
 
+/// Why a measured cell has a wider interval than its rule wants, or none at all.
+pub(crate) fn imprecision(cell: &CellResult) -> Option<String> {
+    match &cell.outcome {
+        CellOutcome::NotConverged { .. } => Some(format!("wanted {}{}", rule(&cell.rule), ended(cell))),
+        CellOutcome::Measured => {
+            let n = cell.primary()?.summary.as_ref().filter(|summary| summary.median_interval.is_none())?.n;
+            Some(format!("{}: an interval of 95 % needs {FEWEST_FOR_AN_INTERVAL}", counted(n, "sample")))
+        }
+        _ => None,
+    }
+}
+
 /// What ended a cell before its rule was met.
-pub(crate) fn ended(cell: &CellResult) -> String {
+fn ended(cell: &CellResult) -> String {
     cell.ended_by.as_ref().map_or("; not done yet".to_owned(), |by| format!("; {by}"))
 }
 

@@ -117,7 +117,8 @@ impl Measuring {
             return Some(format!("given up after {tries} in vain, the last one {last}"));
         }
         let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
-        let enough = self.finished(Purpose::Sample).len() >= wb_study::cell::wanted(self.definition.rule);
+        let valid = self.studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
+        let enough = valid >= wb_study::cell::wanted(self.definition.rule);
         let budget = sampling.budget(enough).filter(|budget| seconds >= budget.seconds())?;
         Some(format!("its time budget of {budget} is spent"))
     }

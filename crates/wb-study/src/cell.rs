@@ -55,12 +55,20 @@ fn with_retakes(rule: Rule, retakes: usize) -> Rule {
 }
 
 /// The interval of a median reaches 95 % from so many samples on.
-const FEWEST_FOR_AN_INTERVAL: usize = 6;
+pub const FEWEST_FOR_AN_INTERVAL: usize = 6;
 
 /// The fewest samples that a rule wants.
 pub fn wanted(rule: Rule) -> usize {
     match rule {
         Rule::Precision { min_samples, .. } => min_samples,
+        Rule::MaxStddev { samples, .. } => samples,
+    }
+}
+
+/// The most samples that a rule takes, retakes apart.
+fn most(rule: Rule) -> usize {
+    match rule {
+        Rule::Precision { max_samples, .. } => max_samples,
         Rule::MaxStddev { samples, .. } => samples,
     }
 }
@@ -140,7 +148,8 @@ fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgeme
             spread: Spread::HalfWidthPercent(percent) | Spread::StddevPercent(percent),
             ..
         }) => CellOutcome::NotConverged { percent: *percent },
-        // Too few for any interval, however many were asked for.
+        // As with pbench's rule of three: so few were asked for, and no interval goes with them.
+        _ if valid >= most(definition.rule) => CellOutcome::Measured,
         _ => CellOutcome::Partial { valid, wanted: wanted.max(FEWEST_FOR_AN_INTERVAL) },
     }
 }

@@ -104,11 +104,11 @@ fn shortfalls(study: &Study, style: Style) -> String {
     section("not measured as asked", short.collect(), style)
 }
 
-/// What has wider intervals than asked. The table shows how wide; cells with one reason are told together.
+/// What has wider intervals than asked, or none. The table shows how wide; cells with one reason are told together.
 fn imprecise(study: &Study, style: Style) -> String {
     let mut reasons: Vec<(String, Vec<&CellResult>)> = Vec::new();
-    for cell in study.cells.iter().filter(|cell| matches!(cell.outcome, CellOutcome::NotConverged { .. })) {
-        let reason = format!("wanted {}{}", words::rule(&cell.rule), words::ended(cell));
+    for cell in &study.cells {
+        let Some(reason) = words::imprecision(cell) else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, cells)) => cells.push(cell),
             None => reasons.push((reason, vec![cell])),
