@@ -7,7 +7,7 @@ use crate::{
 use procfs::process::Process;
 use std::{
     collections::BTreeMap,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -31,19 +31,24 @@ pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
     ]
 }
 
-/// One run into a fresh folder: the shares of workload in its wall time, `least` of them asked for, and what controller and agent took.
+/// One run into a fresh folder: the share of workload in its wall time, of which `least` is asked for, and what
+/// controller and agent took.
 fn run(place: &Place, name: &str, args: &[&str], least: Option<Bound>) -> Result<Vec<Figure>, String> {
     let folder = place.folder().join(name);
     let program = place.weighbridge()?;
     let start = Instant::now();
-    let child = Command::new(&program)
+    let mut child = Command::new(&program)
         .args(["run", "--quiet"])
         .args(args)
         .arg("--into")
         .arg(&folder)
         .stdout(Stdio::null())
-        .spawn();
-    let cost = Cost::of(&mut child.map_err(|error| format!("{}: {error}", program.display()))?)?;
+        .spawn()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let (cost, ended) = Cost::of(&mut child)?;
+    if !ended.success() {
+        return Err(format!("weighbridge run ended with {ended}"));
+    }
     let seconds = start.elapsed().as_secs_f64();
     let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();
     let summary = summary.map_err(|error| error.to_string())?;
@@ -83,19 +88,22 @@ struct Cost {
 }
 
 impl Cost {
-    /// Looks at both until the controller ends.
-    fn of(controller: &mut Child) -> Result<Self, String> {
+    /// Looks at both until the controller ends, and says how it did.
+    fn of(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
         let mut seen = BTreeMap::new();
-        while controller.try_wait().map_err(|error| error.to_string())?.is_none() {
+        let ended = loop {
+            if let Some(ended) = controller.try_wait().map_err(|error| error.to_string())? {
+                break ended;
+            }
             for process in family(controller.id()) {
                 if let Some(cost) = Self::read(&process) {
                     seen.insert(process.pid(), cost);
                 }
             }
             thread::sleep(LOOK);
-        }
+        };
         let sum = |part: fn(&Self) -> f64| seen.values().map(part).sum();
-        Ok(Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) })
+        Ok((Self { cpu: sum(|cost| cost.cpu), memory: sum(|cost| cost.memory) }, ended))
     }
 
     fn read(process: &Process) -> Option<Self> {
@@ -112,6 +120,5 @@ fn family(controller: u32) -> Vec<Process> {
     let Ok(controller) = Process::new(controller as i32) else { return Vec::new() };
     let children = controller.task_main_thread().and_then(|task| task.children()).unwrap_or_default();
     let agents = children.into_iter().filter_map(|child| Process::new(child as i32).ok()).filter(is_agent);
-    let agents: Vec<Process> = agents.collect();
-    std::iter::once(controller).chain(agents).collect()
+    agents.chain([controller]).collect()
 }
