@@ -52,7 +52,7 @@ impl Watcher {
             Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
-                    Purpose::Sample => format!("sample {sample} of at least {wanted}"),
+                    Purpose::Sample => format!("sample {sample}, at least {wanted} wanted"),
                 };
                 if let Some(bar) = &self.bar {
                     let gone = bar.elapsed().as_secs_f64();

@@ -52,8 +52,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         apply_placement(&what.placement, request);
         request.tools.extend(what.tools.iter().cloned());
     }
-    let tests: Vec<String> = requests.iter().map(|request| request.test.clone()).collect();
-    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
+    let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
     let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
     if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
         return Err(Error::Usage {
