@@ -1,0 +1,5 @@
+//! Profiles: what they say ([`profile`]).
+
+pub mod profile;
+
+pub use profile::*;

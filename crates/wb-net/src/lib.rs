@@ -1,0 +1,2 @@
+//! The network workload engine: profiles in uperf's language, measured from both ends.
+pub mod language;
