@@ -1,0 +1,284 @@
+//! Many strands on one thread, which waits for events of all their connections.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, TryRecvError},
+    },
+};
+
+use rustix::{
+    event::{EventfdFlags, epoll, eventfd},
+    io::Errno,
+    time::Timespec,
+};
+
+use super::{
+    clock::{self, Nanos},
+    hand::{self, Heard, Notes, Reach, Told},
+    site::Input,
+    strand::{Step, Strand},
+    usage::Usage,
+    work::{Fault, Settings},
+};
+use crate::transport::Wait;
+
+/// The strands of one group on this thread.
+pub(super) struct Crew {
+    pub(super) notes: Notes,
+    pub(super) strands: Vec<Strand>,
+}
+
+/// So many events are taken at once.
+const EVENTS: usize = 256;
+
+/// What stands for the site's call among the events.
+const CALL: u64 = u64::MAX;
+
+struct Loop<'a> {
+    crews: Vec<Crew>,
+    running: Vec<Running>,
+    states: Vec<Vec<State>>,
+    ready: VecDeque<(usize, usize)>,
+    timers: BinaryHeap<Reverse<(Nanos, usize, usize, u64)>>,
+    epoll: OwnedFd,
+    call: Arc<OwnedFd>,
+    watched: HashMap<RawFd, (usize, usize, u64)>,
+    buffer: Vec<u8>,
+    site: &'a Sender<Input>,
+}
+
+#[derive(Default)]
+struct Running {
+    transaction: usize,
+    end: Option<Nanos>,
+    left: usize,
+    before: Usage,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    /// Whether it is in a transaction.
+    runs: bool,
+    /// Whether it stands in the queue.
+    queued: bool,
+    /// Which of its timers is meant.
+    timer: u64,
+}
+
+/// Carries out strands on this thread.
+pub(super) fn events(
+    hand: usize,
+    mut crews: Vec<Crew>,
+    settings: &Settings,
+    told: &Receiver<Told>,
+    site: &Sender<Input>,
+) {
+    let tell = |heard| site.send(Input::Heard(heard)).is_ok();
+    hand::prepare_thread(settings, hand);
+    for crew in &mut crews {
+        if let Err(fault) = crew.notes.count(settings) {
+            tell(Heard::Failed(fault));
+        }
+    }
+    let mut this = match Loop::new(crews, site) {
+        Ok(this) => this,
+        Err(error) => {
+            tell(Heard::Failed(Fault::new(format!("no event queue: {error}"))));
+            return;
+        }
+    };
+    if !tell(Heard::Ready { hand, reach: Reach::Events(this.call.clone()) }) {
+        return;
+    }
+    while this.obey(told) {
+        this.advance_ready();
+        this.wait();
+    }
+}
+
+impl<'a> Loop<'a> {
+    fn new(crews: Vec<Crew>, site: &'a Sender<Input>) -> Result<Self, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let call = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&epoll, &*call, epoll::EventData::new_u64(CALL), epoll::EventFlags::IN)?;
+        let buffer = crews.iter().map(|crew| crew.notes.plan.buffer).max().unwrap_or(0);
+        Ok(Self {
+            running: crews.iter().map(|_| Running::default()).collect(),
+            states: crews.iter().map(|crew| vec![State::default(); crew.strands.len()]).collect(),
+            crews,
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            epoll,
+            call,
+            watched: HashMap::new(),
+            buffer: hand::buffer(buffer),
+            site,
+        })
+    }
+
+    fn tell(&self, heard: Heard) {
+        // A site that is gone hears nothing, and its end of the orders says so next.
+        let _: Result<(), _> = self.site.send(Input::Heard(heard));
+    }
+
+    /// Does what was told meanwhile; false when there is no more to come.
+    fn obey(&mut self, told: &Receiver<Told>) -> bool {
+        loop {
+            match told.try_recv() {
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+                Ok(Told::Report) => {
+                    for crew in std::mem::take(&mut self.crews) {
+                        self.tell(Heard::Reported(Box::new(crew.notes.part(&crew.strands))));
+                    }
+                    return false;
+                }
+                Ok(Told::Run { group, transaction, began, end }) => self.run(group, transaction, began, end),
+                Ok(Told::Look { group }) => {
+                    if let Some(crew) = self.crew(group) {
+                        for strand in 0..self.states[crew].len() {
+                            self.queue(crew, strand);
+                        }
+                    }
+                }
+                Ok(Told::Settle { group, totals }) => {
+                    let Some(crew) = self.crew(group) else { continue };
+                    for theirs in totals {
+                        let crew = &mut self.crews[crew];
+                        let Some(strand) = crew.strands.iter_mut().find(|strand| strand.index == theirs.strand) else {
+                            continue;
+                        };
+                        let heard = match strand.settle(&theirs.connections, &mut self.buffer) {
+                            Ok(()) => Heard::Settled { group, totals: strand.totals() },
+                            Err(fault) => Heard::Failed(fault),
+                        };
+                        self.tell(heard);
+                    }
+                }
+            }
+        }
+    }
+
+    fn crew(&self, group: usize) -> Option<usize> {
+        self.crews.iter().position(|crew| crew.notes.group == group)
+    }
+
+    fn run(&mut self, group: usize, transaction: usize, began: Nanos, end: Option<Nanos>) {
+        let Some(index) = self.crew(group) else { return };
+        let crew = &mut self.crews[index];
+        crew.notes.begin(transaction, began, end);
+        self.running[index] =
+            Running { transaction, end, left: crew.strands.len(), before: Usage::of_thread() };
+        for (position, strand) in crew.strands.iter_mut().enumerate() {
+            strand.begin(transaction, began, end);
+            self.states[index][position].runs = true;
+        }
+        clock::sleep_until(began);
+        for strand in 0..self.states[index].len() {
+            self.queue(index, strand);
+        }
+    }
+
+    fn queue(&mut self, crew: usize, strand: usize) {
+        let state = &mut self.states[crew][strand];
+        if state.runs && !state.queued {
+            state.queued = true;
+            self.ready.push_back((crew, strand));
+        }
+    }
+
+    /// Gives each strand that can go on its turn, once.
+    fn advance_ready(&mut self) {
+        for _ in 0..self.ready.len() {
+            let Some((crew, strand)) = self.ready.pop_front() else { return };
+            self.states[crew][strand].queued = false;
+            let Crew { notes, strands } = &mut self.crews[crew];
+            match strands[strand].advance(&mut notes.context(&mut self.buffer)) {
+                Step::Yield => self.queue(crew, strand),
+                Step::Wait(wait) => self.watch(crew, strand, &wait),
+                Step::Ended => {
+                    let heard =
+                        Heard::Ended { group: self.crews[crew].notes.group, totals: self.crews[crew].strands[strand].totals() };
+                    self.done(crew, strand, heard);
+                }
+                Step::Failed(fault) => self.done(crew, strand, Heard::Failed(fault)),
+            }
+        }
+    }
+
+    fn done(&mut self, crew: usize, strand: usize, heard: Heard) {
+        self.states[crew][strand].runs = false;
+        self.states[crew][strand].timer += 1;
+        let running = &mut self.running[crew];
+        running.left -= 1;
+        let notes = &mut self.crews[crew].notes;
+        notes.end(running.transaction, running.end);
+        if running.left == 0 && notes.matters(running.transaction) {
+            notes.usage.add(Usage::of_thread().since(running.before));
+        }
+        self.tell(heard);
+    }
+
+    #[allow(unsafe_code)]
+    fn watch(&mut self, crew: usize, strand: usize, wait: &Wait) {
+        let state = &mut self.states[crew][strand];
+        state.timer += 1;
+        if let Some(until) = wait.until {
+            self.timers.push(Reverse((until, crew, strand, state.timer)));
+        }
+        let Some(fd) = wait.fd else { return };
+        let key = (crew, strand, self.crews[crew].strands[strand].generation());
+        if self.watched.get(&fd) == Some(&key) {
+            return;
+        }
+        // SAFETY: the descriptor belongs to a connection of this strand, which nobody else closes.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        // Edges, once for both directions: a strand goes on until the kernel has nothing more, and only then waits.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64((crew as u64) << 32 | strand as u64);
+        match epoll::add(&self.epoll, borrowed, data, flags) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => {}
+            Err(error) => self.tell(Heard::Failed(Fault::new(format!("a connection cannot be waited for: {error}")))),
+        }
+        self.watched.insert(fd, key);
+    }
+
+    /// Until something happens.
+    fn wait(&mut self) {
+        let now = clock::now();
+        while let Some(&Reverse((until, crew, strand, timer))) = self.timers.peek() {
+            if self.states[crew][strand].timer != timer {
+                self.timers.pop();
+            } else if until <= now {
+                self.timers.pop();
+                self.queue(crew, strand);
+            } else {
+                break;
+            }
+        }
+        let left = match (self.ready.is_empty(), self.timers.peek()) {
+            (false, _) => Some(0),
+            (true, Some(Reverse((until, ..)))) => Some(until.saturating_sub(now)),
+            (true, None) => None,
+        };
+        let timeout =
+            left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
+        let mut happened = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; EVENTS];
+        let count = epoll::wait(&self.epoll, &mut happened[..], timeout.as_ref()).unwrap_or(0);
+        for event in &happened[..count] {
+            match event.data.u64() {
+                CALL => {
+                    let mut count = [0; 8];
+                    // It is emptied; what was told is read from the channel.
+                    let _: rustix::io::Result<usize> = rustix::io::read(self.call.as_fd(), &mut count);
+                }
+                data => self.queue((data >> 32) as usize, (data & 0xffff_ffff) as usize),
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Ends a system call in which another thread of this process is blocked.
+//!
+//! A strand blocks in the kernel, as the programs that it stands for do; to end a window or a run it has to come out
+//! of there. A signal does that, and no other means does it for every system call. Since a signal that arrives just
+//! before the call is lost, whoever interrupts does it again until the strand has answered.
+
+use std::sync::Once;
+
+use rustix::thread::{Pid, gettid};
+
+/// A thread that can be interrupted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interruptible(Pid);
+
+impl Interruptible {
+    /// The calling thread.
+    pub(crate) fn this() -> Self {
+        install();
+        Self(gettid())
+    }
+
+    /// Ends its system call, if it is in one, with EINTR. The thread must still run.
+    #[allow(unsafe_code)]
+    pub(crate) fn interrupt(self) {
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        // SAFETY: tgkill takes three numbers and touches no memory. A thread that has ended is not signalled, since
+        // thread and process must belong together; the handler of this signal does nothing.
+        unsafe {
+            libc::syscall(libc::SYS_tgkill, process, self.0.as_raw_nonzero().get(), signal());
+        }
+    }
+}
+
+/// Far from the first ones, which others take.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN() + 7
+}
+
+#[allow(unsafe_code)]
+fn install() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the action is zeroed, which is a valid value of it, then given a handler that does nothing and so
+        // is safe in a signal; without SA_RESTART blocked calls end with EINTR. The signal is of no use to others.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            libc::sigemptyset(&mut action.sa_mask);
+            libc::sigaction(signal(), &action, std::ptr::null_mut());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{ErrorKind, Read},
+        os::unix::net::UnixStream,
+        sync::mpsc::channel,
+        thread,
+        time::Duration,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_thread_blocked_in_a_read_comes_out() {
+        let (mut one, _other) = UnixStream::pair().expect("a pair");
+        let (tell, told) = channel();
+        let (done, ended) = channel();
+        let reader = thread::spawn(move || {
+            tell.send(Interruptible::this()).expect("somebody listens");
+            let read = one.read(&mut [0]);
+            done.send(()).expect("somebody listens");
+            read
+        });
+        let thread = told.recv().expect("the thread tells");
+        while ended.recv_timeout(Duration::from_millis(1)).is_err() {
+            thread.interrupt();
+        }
+        let error = reader.join().expect("the thread ends").expect_err("nothing to read");
+        assert_eq!(error.kind(), ErrorKind::Interrupted);
+    }
+}

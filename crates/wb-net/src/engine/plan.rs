@@ -1,0 +1,185 @@
+//! A group's transactions, laid out for being carried out: what a strand must not work out while it is measured.
+
+use std::collections::BTreeMap;
+
+use super::work::Side;
+use crate::language::{Action, Extent, Flowop, Group, Message, Size};
+
+/// A group as one side carries it out.
+#[derive(Debug)]
+pub(crate) struct GroupPlan {
+    pub(crate) name: String,
+    pub(crate) transactions: Vec<TransactionPlan>,
+    /// The largest buffer that a flowop needs, in bytes.
+    pub(crate) buffer: usize,
+}
+
+/// A transaction as one side carries it out.
+#[derive(Debug)]
+pub(crate) struct TransactionPlan {
+    pub(crate) name: String,
+    pub(crate) extent: Extent,
+    /// Nanoseconds between two rounds of a strand.
+    pub(crate) period: Option<f64>,
+    pub(crate) flowops: Vec<FlowopPlan>,
+    /// Whether anything in it moves data.
+    pub(crate) moves_data: bool,
+}
+
+/// A flowop as one side carries it out.
+#[derive(Debug)]
+pub(crate) struct FlowopPlan {
+    pub(crate) flowop: Flowop,
+    /// Its number in the group, the same on both sides.
+    pub(crate) place: u32,
+    pub(crate) executions: Executions,
+    /// Nanoseconds between two executions.
+    pub(crate) period: Option<f64>,
+    /// The other side's host, by position among the client's hosts.
+    pub(crate) host: u32,
+}
+
+/// How often a flowop is executed, and with how many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executions {
+    /// As the profile says.
+    AsWritten(u64),
+    /// As many bytes as the profile says, in pieces of another size (`rsize`).
+    InPieces { executions: u64, total: Total, piece: u32 },
+}
+
+/// How many bytes are moved in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Total {
+    /// In each round.
+    Round(u64),
+    /// For as long as the window is open.
+    Endless,
+}
+
+impl GroupPlan {
+    /// Lays out what this side does of a group.
+    pub(crate) fn new(group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
+        let mut place = 0;
+        let mut connections = Connections { hosts, named: BTreeMap::new(), anonymous: 0 };
+        let transactions: Vec<TransactionPlan> = group
+            .transactions
+            .iter()
+            .map(|transaction| {
+                let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
+                    && transaction.flowops.iter().all(|flowop| {
+                        is_message(flowop) || matches!(flowop.action, Action::Nop | Action::Elsewhere)
+                    });
+                let mut extent = transaction.extent;
+                let flowops: Vec<FlowopPlan> = transaction
+                    .flowops
+                    .iter()
+                    .map(|flowop| {
+                        let executions = executions(flowop, side, alone, &mut extent);
+                        place += 1;
+                        let host = connections.host(flowop);
+                        FlowopPlan {
+                            place: place - 1,
+                            executions,
+                            period: flowop.rate.map(|rate| 1e9 / rate),
+                            host,
+                            flowop: polled(flowop),
+                        }
+                    })
+                    .collect();
+                TransactionPlan {
+                    name: transaction.name.clone(),
+                    extent,
+                    period: transaction.rate.map(|rate| 1e9 / rate),
+                    moves_data: transaction.flowops.iter().any(moves_data),
+                    flowops,
+                }
+            })
+            .collect();
+        let sizes = group.transactions.iter().flat_map(|transaction| &transaction.flowops).filter_map(message);
+        let buffer = sizes.map(|message| message.size.max().max(message.remote_size.unwrap_or(0))).max();
+        Self { name: group.name.clone(), transactions, buffer: (buffer.unwrap_or(0) as usize).max(BUFFER) }
+    }
+}
+
+/// No buffer is smaller: what is thrown away and what is read of files goes through it too.
+const BUFFER: usize = 1 << 16;
+
+/// The message of a flowop that has one.
+pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
+    match &flowop.action {
+        Action::Send(message) | Action::Receive(message) => Some(message),
+        _ => None,
+    }
+}
+
+/// What has an end of its own must not block in the kernel for longer: it is polled for instead.
+fn polled(flowop: &Flowop) -> Flowop {
+    let mut flowop = flowop.clone();
+    let timed = flowop.duration.is_some();
+    if let Action::Send(message) | Action::Receive(message) = &mut flowop.action {
+        message.non_blocking |= timed || message.timeout.is_some();
+    }
+    flowop
+}
+
+fn is_message(flowop: &Flowop) -> bool {
+    message(flowop).is_some()
+}
+
+fn moves_data(flowop: &Flowop) -> bool {
+    matches!(
+        flowop.action,
+        Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_)
+    )
+}
+
+/// On a server, `rsize` moves the same bytes in other pieces. A message that is alone in its transaction is one long
+/// stream, whose pieces need not fit into rounds.
+fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> Executions {
+    let written = Executions::AsWritten(flowop.executions());
+    let Some(Message { size: Size::Fixed(size), remote_size: Some(piece), .. }) = message(flowop) else {
+        return written;
+    };
+    if side == Side::Client || flowop.duration.is_some() {
+        return written;
+    }
+    let round = u64::from(*size).saturating_mul(flowop.executions());
+    let pieces = |total: u64| Executions::InPieces {
+        executions: total.div_ceil(u64::from(*piece)),
+        total: Total::Round(total),
+        piece: *piece,
+    };
+    match *extent {
+        Extent::Window(_) if alone => {
+            Executions::InPieces { executions: u64::MAX, total: Total::Endless, piece: *piece }
+        }
+        Extent::Iterations(rounds) if alone && rounds > 0 => {
+            *extent = Extent::Iterations(1);
+            pieces(round.saturating_mul(rounds))
+        }
+        _ => pieces(round),
+    }
+}
+
+/// Which connection belongs to which host, in the order of the profile.
+struct Connections<'a> {
+    hosts: &'a BTreeMap<String, u32>,
+    named: BTreeMap<u32, u32>,
+    anonymous: u32,
+}
+
+impl Connections<'_> {
+    fn host(&mut self, flowop: &Flowop) -> u32 {
+        if let Action::Connect(endpoint) | Action::Accept(endpoint) = &flowop.action {
+            let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);
+            match flowop.connection {
+                Some(name) => {
+                    self.named.insert(name, host);
+                }
+                None => self.anonymous = host,
+            }
+        }
+        flowop.connection.and_then(|name| self.named.get(&name).copied()).unwrap_or(self.anonymous)
+    }
+}

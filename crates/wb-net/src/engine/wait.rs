@@ -1,0 +1,39 @@
+//! Waiting of a thread that has one strand.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    time::Timespec,
+};
+
+use super::clock::{self, Nanos};
+use crate::transport::{Interest, Wait};
+
+/// Waits for what is asked, but no longer than to a point in time, or until a signal.
+#[allow(unsafe_code)]
+pub(super) fn block(wait: &Wait, limit: Option<Nanos>) {
+    let until = match (wait.until, limit) {
+        (Some(until), Some(limit)) => Some(until.min(limit)),
+        (until, limit) => until.or(limit),
+    };
+    let Some(fd) = wait.fd else {
+        if let Some(until) = until {
+            clock::sleep_until(until);
+        }
+        return;
+    };
+    // SAFETY: the descriptor belongs to a connection of the strand that waits here, and nobody else closes it.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let events = match wait.interest {
+        Interest::Readable => PollFlags::IN,
+        Interest::Writable => PollFlags::OUT,
+        Interest::Both => PollFlags::IN | PollFlags::OUT,
+    };
+    let timeout = until.map(|until| {
+        let left = until.saturating_sub(clock::now());
+        Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ }
+    });
+    // A signal ends it early, and the strand looks why.
+    let _: rustix::io::Result<usize> = poll(&mut [PollFd::from_borrowed_fd(fd, events)], timeout.as_ref());
+}

@@ -1,0 +1,245 @@
+//! Where connections are taken, from expected addresses alone.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    io,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    net::{SocketFlags, acceptfrom_with},
+};
+use socket2::Socket;
+
+use super::{
+    Wait,
+    address::Address,
+    socket::{self, Manner},
+};
+use crate::language::Protocol;
+
+/// A door: a listening socket of one strand, or a place where a shared one puts what is for this strand.
+#[derive(Debug)]
+pub(super) enum Door {
+    Own { listener: Socket, address: Address, expected: HashSet<Address>, refused: u64 },
+    Shared { door: Arc<Shared>, mailbox: Arc<Mailbox> },
+}
+
+impl Door {
+    pub(super) fn prepare(manner: &Manner<'_>, doors: &Arc<Doors>) -> io::Result<Self> {
+        let port = manner.endpoint.port;
+        if port.is_some() || (doors.ports.is_some() && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp)) {
+            return Ok(Self::Shared { door: doors.shared(manner, port)?, mailbox: Arc::new(Mailbox::new()?) });
+        }
+        let listener = manner.listening(0)?;
+        let address = socket::address(&listener, manner.here)?;
+        Ok(Self::Own { listener, address, expected: HashSet::new(), refused: 0 })
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        match self {
+            Self::Own { address, .. } => address,
+            Self::Shared { door, .. } => &door.address,
+        }
+    }
+
+    pub(super) fn expect(&mut self, addresses: HashSet<Address>) {
+        match self {
+            Self::Own { expected, .. } => *expected = addresses,
+            Self::Shared { door, mailbox } => {
+                let mut expected = lock(&door.expected);
+                expected.extend(addresses.into_iter().map(|address| (address, mailbox.clone())));
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, blocking: bool) -> io::Result<Socket> {
+        match self {
+            Self::Own { listener, expected, refused, .. } => loop {
+                let (socket, from) = accept(listener, blocking)?;
+                if expected.contains(&from) {
+                    return Ok(socket);
+                }
+                *refused += 1;
+            },
+            Self::Shared { mailbox, .. } => {
+                let socket = mailbox.take()?;
+                socket.set_nonblocking(!blocking)?;
+                Ok(socket)
+            }
+        }
+    }
+
+    pub(super) fn waits(&self) -> Wait {
+        match self {
+            Self::Own { listener, .. } => Wait::readable(listener),
+            Self::Shared { mailbox, .. } => Wait::readable(&mailbox.filled),
+        }
+    }
+
+    /// Of a shared door, the strand that is asked first tells for all.
+    pub(super) fn refused(&self) -> u64 {
+        match self {
+            Self::Own { refused, .. } => *refused,
+            Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
+        }
+    }
+}
+
+fn accept(listener: &Socket, blocking: bool) -> io::Result<(Socket, Address)> {
+    let flags = SocketFlags::CLOEXEC | if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let (socket, from) = acceptfrom_with(listener, flags)?;
+    let socket = Socket::from(socket);
+    let from = match from.map(SocketAddr::try_from) {
+        Some(Ok(address)) => Address::Ip(address),
+        _ => other_peer(&socket)?,
+    };
+    Ok((socket, from))
+}
+
+/// Who is at the other end of a socket that has no IP address there.
+fn other_peer(socket: &Socket) -> io::Result<Address> {
+    if let Some((cid, port)) = socket.peer_addr()?.as_vsock_address() {
+        return Ok(Address::Vsock { cid, port });
+    }
+    let name = socket.peer_addr()?;
+    let name = String::from_utf8_lossy(name.as_abstract_namespace().unwrap_or_default()).into_owned();
+    let process = rustix::net::sockopt::socket_peercred(socket)?.pid.as_raw_nonzero().get();
+    Ok(Address::Unix { name, process: process.unsigned_abs() })
+}
+
+/// Connections that a shared door took for one strand.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    filled: OwnedFd,
+    sockets: Mutex<VecDeque<Socket>>,
+}
+
+impl Mailbox {
+    fn new() -> io::Result<Self> {
+        let filled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE)?;
+        Ok(Self { filled, sockets: Mutex::default() })
+    }
+
+    fn put(&self, socket: Socket) {
+        lock(&self.sockets).push_back(socket);
+        // The counter cannot overflow before memory does.
+        let _: Result<usize, _> = rustix::io::write(&self.filled, &1_u64.to_ne_bytes());
+    }
+
+    fn take(&self) -> io::Result<Socket> {
+        let mut count = [0; 8];
+        rustix::io::read(&self.filled, &mut count)?;
+        lock(&self.sockets).pop_front().ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+}
+
+/// A listening socket whose port several strands share; a thread takes the connections.
+#[derive(Debug)]
+pub(super) struct Shared {
+    address: Address,
+    expected: Mutex<HashMap<Address, Arc<Mailbox>>>,
+    refused: AtomicU64,
+}
+
+/// The doors that the strands of a process share, and the ports that may be used.
+#[derive(Debug)]
+pub struct Doors {
+    ports: Option<RangeInclusive<u16>>,
+    shared: Mutex<HashMap<(Protocol, u16), Arc<Shared>>>,
+    end: Arc<OwnedFd>,
+}
+
+impl Doors {
+    /// With the ports that may be used to take connections, all where none are named.
+    pub fn new(ports: Option<RangeInclusive<u16>>) -> io::Result<Arc<Self>> {
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Arc::new(Self { ports, shared: Mutex::default(), end }))
+    }
+
+    /// The port for datagram sockets, and whether they share it.
+    pub(super) fn datagram_port(&self) -> (u16, bool) {
+        self.ports.as_ref().map_or((0, false), |ports| (*ports.end(), true))
+    }
+
+    /// The door at a port, or at any of those that may be used.
+    fn shared(&self, manner: &Manner<'_>, port: Option<u16>) -> io::Result<Arc<Shared>> {
+        let protocol = manner.endpoint.protocol;
+        let mut shared = lock(&self.shared);
+        if let Some(door) = shared.get(&(protocol, port.unwrap_or(0))) {
+            return Ok(door.clone());
+        }
+        let candidates = port.map_or_else(|| self.ports.clone().unwrap_or(0..=0), |port| port..=port);
+        let mut last = None;
+        for candidate in candidates.clone() {
+            match manner.listening(candidate) {
+                Ok(listener) => {
+                    let door = Shared::open(listener, manner, self.end.clone())?;
+                    shared.insert((protocol, port.unwrap_or(0)), door.clone());
+                    return Ok(door);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let error = last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into());
+        let ports = match port {
+            Some(port) => format!("port {port}"),
+            None => format!("a port of {}-{}", candidates.start(), candidates.end()),
+        };
+        Err(io::Error::new(error.kind(), format!("{} cannot listen at {ports}: {error}", protocol.name())))
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        // Ends the threads of shared doors.
+        let _: Result<usize, _> = rustix::io::write(&*self.end, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Shared {
+    fn open(listener: Socket, manner: &Manner<'_>, end: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
+        let address = socket::address(&listener, manner.here)?;
+        listener.set_nonblocking(true)?;
+        let door = Arc::new(Self { address, expected: Mutex::default(), refused: AtomicU64::new(0) });
+        let taken = door.clone();
+        thread::Builder::new().name("door".to_owned()).spawn(move || taken.take_all(&listener, &end))?;
+        Ok(door)
+    }
+
+    fn take_all(&self, listener: &Socket, end: &OwnedFd) {
+        loop {
+            let mut watched = [
+                PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
+            ];
+            if poll(&mut watched, None).is_err() {
+                continue;
+            }
+            if !watched[1].revents().is_empty() {
+                return;
+            }
+            while let Ok((socket, from)) = accept(listener, true) {
+                match lock(&self.expected).get(&from) {
+                    Some(mailbox) => mailbox.put(socket),
+                    None => {
+                        self.refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is guarded is whole after every step.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

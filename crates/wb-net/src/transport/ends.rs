@@ -1,0 +1,239 @@
+//! How the two ends of a connection come to know each other before anything is measured.
+//!
+//! Every connect and accept of a profile is a link. Before the run both sides make their sockets, or hold ports for
+//! them, and tell each other the addresses over the control connection. So the side that accepts takes connections
+//! from just those addresses, and the measured traffic carries no mark and needs no round trip to be recognised.
+
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use socket2::Socket;
+
+use super::{
+    Interest, Transport, Wait,
+    address::{Address, Place},
+    datagram::Datagrams,
+    door::{Door, Doors},
+    socket::{self, Manner},
+    stream::Stream,
+};
+use crate::language::{Endpoint, Protocol};
+
+/// So many ports are held for a link whose connection is made over and over.
+const POOL: usize = 256;
+
+/// What one side tells the other of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Where its sockets are: one, or for connections that are made over and over several.
+    pub addresses: Vec<Address>,
+    /// The fingerprint of the certificate that the accepting side will show, of protocols that have one.
+    pub certificate: Option<String>,
+}
+
+/// Which part of a link is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The one that connects.
+    Opener,
+    /// The one that accepts.
+    Taker,
+}
+
+/// What an end is made from.
+#[derive(Debug)]
+pub struct Terms<'a> {
+    /// What the profile says.
+    pub endpoint: &'a Endpoint,
+    /// Which part is played.
+    pub part: Part,
+    /// Where this machine is.
+    pub here: Place,
+    /// Whether the connection is made more than once.
+    pub repeated: bool,
+    /// Whether system calls wait.
+    pub blocking: bool,
+    /// After which time a blocking receive gives up.
+    pub receive_timeout: Option<Duration>,
+    /// The doors that strands of this process share.
+    pub doors: &'a Arc<Doors>,
+}
+
+/// This side's end of a link.
+#[derive(Debug)]
+pub struct End {
+    endpoint: Endpoint,
+    here: Place,
+    blocking: bool,
+    receive_timeout: Option<Duration>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Ports from which connections are opened.
+    Pool { held: Vec<Socket>, addresses: Vec<Address>, used: usize, repeated: bool, peer: Option<Address> },
+    /// Where connections are taken.
+    Door(Door),
+    /// A socket that is connected to one other.
+    Pair { socket: Socket, address: Address, peer: Option<Address> },
+}
+
+impl End {
+    /// Makes sockets, or holds ports for them.
+    pub fn prepare(terms: &Terms<'_>) -> io::Result<Self> {
+        let manner = Manner {
+            endpoint: terms.endpoint,
+            here: terms.here,
+            blocking: terms.blocking,
+            receive_timeout: terms.receive_timeout,
+        };
+        let port = terms.endpoint.port.unwrap_or(0);
+        let kind = match (terms.endpoint.protocol.is_datagram(), terms.part) {
+            (true, part) => {
+                let (port, shared) = match part {
+                    Part::Opener => (0, false),
+                    Part::Taker if port > 0 => (port, true),
+                    Part::Taker => terms.doors.datagram_port(),
+                };
+                let socket = manner.bound(port, shared)?;
+                let address = socket::address(&socket, terms.here)?;
+                Kind::Pair { socket, address, peer: None }
+            }
+            (false, Part::Opener) => {
+                let count = if terms.repeated { POOL } else { 1 };
+                let held: Vec<Socket> =
+                    (0..count).map(|_| manner.bound(0, terms.repeated)).collect::<io::Result<_>>()?;
+                let addresses =
+                    held.iter().map(|held| socket::address(held, terms.here)).collect::<io::Result<_>>()?;
+                Kind::Pool { held, addresses, used: 0, repeated: terms.repeated, peer: None }
+            }
+            (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
+        };
+        let (endpoint, here) = (terms.endpoint.clone(), terms.here);
+        Ok(Self { endpoint, here, blocking: terms.blocking, receive_timeout: terms.receive_timeout, kind })
+    }
+
+    /// What the other side has to know.
+    pub fn announcement(&self) -> Announcement {
+        let addresses = match &self.kind {
+            Kind::Pool { addresses, .. } => addresses.clone(),
+            Kind::Door(door) => vec![door.address().clone()],
+            Kind::Pair { address, .. } => vec![address.clone()],
+        };
+        Announcement { addresses, certificate: None }
+    }
+
+    /// Takes note of the other side's addresses. `there` is where the control connection comes from: connections
+    /// are opened to nowhere else.
+    pub fn meet(&mut self, announced: Announcement, there: Place) -> io::Result<()> {
+        let Some(first) = announced.addresses.first().cloned() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the other side announced no address"));
+        };
+        let elsewhere = |address: &Address| match (address, there) {
+            (Address::Ip(address), Place::Ip(there)) => address.ip() != there,
+            (Address::Vsock { cid, .. }, Place::Vsock(there)) => *cid != there,
+            _ => false,
+        };
+        match &mut self.kind {
+            Kind::Pool { peer, .. } | Kind::Pair { peer, .. } if elsewhere(&first) => {
+                *peer = None;
+                let what = format!("the other side, at {there}, announced an address elsewhere");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            Kind::Pool { peer, .. } => *peer = Some(first),
+            Kind::Door(door) => door.expect(announced.addresses.into_iter().collect::<HashSet<_>>()),
+            Kind::Pair { socket, peer, .. } => {
+                socket.connect(&socket::sock_addr(&first)?)?;
+                socket::discard(socket);
+                *peer = Some(first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to open a connection. It is made when [`Transport::establish`] says so.
+    pub fn open(&mut self) -> io::Result<Box<dyn Transport>> {
+        let unknown = || io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known");
+        match &mut self.kind {
+            Kind::Pool { held, addresses, used, repeated, peer } => {
+                let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown)?)?;
+                let socket = if *repeated {
+                    let manner = Manner {
+                        endpoint: &self.endpoint,
+                        here: self.here,
+                        blocking: self.blocking,
+                        receive_timeout: self.receive_timeout,
+                    };
+                    let socket = manner.socket()?;
+                    if !matches!(addresses[0], Address::Unix { .. }) {
+                        socket.set_reuse_port(true)?;
+                        socket.bind(&socket::sock_addr(&addresses[*used % addresses.len()])?)?;
+                    }
+                    *used += 1;
+                    socket
+                } else {
+                    held.pop().ok_or_else(|| io::Error::other("the port of this connection is used already"))?
+                };
+                match socket.connect(&peer) {
+                    Ok(()) => {}
+                    Err(error) if is_under_way(&error) => {}
+                    Err(error) => return Err(error),
+                }
+                Ok(self.transport(socket))
+            }
+            Kind::Pair { .. } => self.paired(),
+            Kind::Door(_) => Err(io::Error::other("this end takes connections and opens none")),
+        }
+    }
+
+    /// Takes the next connection, of datagram sockets the one there is.
+    pub fn take(&mut self) -> io::Result<Box<dyn Transport>> {
+        match &mut self.kind {
+            Kind::Door(door) => {
+                let socket = door.take(self.blocking)?;
+                Ok(self.transport(socket))
+            }
+            Kind::Pair { .. } => self.paired(),
+            Kind::Pool { .. } => Err(io::Error::other("this end opens connections and takes none")),
+        }
+    }
+
+    /// What to wait for after [`End::take`] said `WouldBlock`.
+    pub fn waits(&self) -> Wait {
+        match &self.kind {
+            Kind::Door(door) => door.waits(),
+            Kind::Pool { .. } | Kind::Pair { .. } => Wait { fd: None, interest: Interest::Readable, until: None },
+        }
+    }
+
+    /// Connections from elsewhere that were dropped.
+    pub fn refused(&self) -> u64 {
+        match &self.kind {
+            Kind::Door(door) => door.refused(),
+            Kind::Pool { .. } | Kind::Pair { .. } => 0,
+        }
+    }
+
+    fn paired(&self) -> io::Result<Box<dyn Transport>> {
+        let Kind::Pair { socket, peer: Some(peer), .. } = &self.kind else {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known"));
+        };
+        let socket = socket.try_clone()?;
+        socket.connect(&socket::sock_addr(peer)?)?;
+        Ok(Box::new(Datagrams::new(socket)))
+    }
+
+    fn transport(&self, socket: Socket) -> Box<dyn Transport> {
+        match self.endpoint.protocol {
+            Protocol::Sctp => Box::new(super::sctp::Association::new(socket)),
+            protocol => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
+        }
+    }
+}
+
+fn is_under_way(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
+}
+

@@ -1,0 +1,88 @@
+//! What the kernel knows of a connection, and what a run adds up of it.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the kernel says of one connection, or of several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Info {
+    /// Connections that this stands for.
+    pub connections: u64,
+    /// Segments that were sent again.
+    pub retransmits: u64,
+    /// The mean of the smoothed round-trip times, in nanoseconds; 0 where the protocol keeps none.
+    pub rtt_ns: u64,
+    /// The largest of them.
+    pub rtt_max_ns: u64,
+    /// The send buffer as the kernel granted it, in bytes; the smallest of several.
+    pub send_buffer: u64,
+    /// The receive buffer as the kernel granted it, in bytes; the smallest of several.
+    pub receive_buffer: u64,
+}
+
+impl Info {
+    /// Of a socket: its buffers, and TCP's figures where it is TCP's.
+    pub fn of(socket: impl AsFd, tcp: bool) -> Self {
+        use rustix::net::sockopt;
+        let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
+        let socket = socket.as_fd();
+        let mut info = Self {
+            connections: 1,
+            send_buffer: buffer(sockopt::socket_send_buffer_size(socket)),
+            receive_buffer: buffer(sockopt::socket_recv_buffer_size(socket)),
+            ..Self::default()
+        };
+        if let Some(tcp) = tcp.then(|| tcp_info(socket.as_raw_fd())).flatten() {
+            info.retransmits = u64::from(tcp.tcpi_total_retrans);
+            info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
+            info.rtt_max_ns = info.rtt_ns;
+        }
+        info
+    }
+
+    /// Adds another one.
+    pub fn add(&mut self, other: &Self) {
+        let connections = self.connections + other.connections;
+        if connections == 0 {
+            return;
+        }
+        let smaller = |one: u64, other: u64| if one == 0 { other } else { one.min(other.max(1)) };
+        *self = Self {
+            connections,
+            retransmits: self.retransmits + other.retransmits,
+            rtt_ns: (self.rtt_ns * self.connections + other.rtt_ns * other.connections) / connections,
+            rtt_max_ns: self.rtt_max_ns.max(other.rtt_max_ns),
+            send_buffer: smaller(self.send_buffer, other.send_buffer),
+            receive_buffer: smaller(self.receive_buffer, other.receive_buffer),
+        };
+    }
+}
+
+#[allow(unsafe_code)]
+fn tcp_info(socket: std::os::fd::RawFd) -> Option<libc::tcp_info> {
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the structure is all numbers, so zeroes are valid, and the kernel writes at most `length` bytes of it;
+    // no library that we use offers TCP_INFO.
+    unsafe {
+        let mut info: libc::tcp_info = std::mem::zeroed();
+        let into = (&raw mut info).cast();
+        let got = libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, into, &mut length);
+        (got == 0).then_some(info)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_tcp_connection_has_a_round_trip_time_and_buffers() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let info = Info::of(&stream, true);
+        assert!(info.rtt_ns > 0 && info.send_buffer > 0 && info.receive_buffer > 0, "{info:?}");
+    }
+}

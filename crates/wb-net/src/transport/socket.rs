@@ -1,0 +1,149 @@
+//! Sockets as an endpoint of a profile wants them.
+
+use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::address::{Address, Place};
+use crate::language::{Endpoint, Protocol};
+
+/// How long a connection may take to be made where the profile does not say.
+pub const CONNECT: Duration = Duration::from_secs(10);
+
+/// Queue of a listening socket; the kernel cuts it to its own limit.
+const BACKLOG: i32 = 4096;
+
+/// How a socket is to be.
+#[derive(Debug, Clone)]
+pub struct Manner<'a> {
+    /// What the profile says.
+    pub endpoint: &'a Endpoint,
+    /// Where it is bound.
+    pub here: Place,
+    /// Whether system calls wait.
+    pub blocking: bool,
+    /// After which time a blocking receive gives up.
+    pub receive_timeout: Option<Duration>,
+}
+
+impl Manner<'_> {
+    fn domain(&self) -> Domain {
+        match (self.endpoint.protocol, self.here) {
+            (Protocol::Unix | Protocol::UnixDgram, _) => Domain::UNIX,
+            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => Domain::VSOCK,
+            (_, Place::Ip(address)) if address.is_ipv6() => Domain::IPV6,
+            _ => Domain::IPV4,
+        }
+    }
+
+    /// A socket of the right kind, not bound, with the options that must be set before it is.
+    pub fn socket(&self) -> io::Result<Socket> {
+        let (kind, protocol) = match self.endpoint.protocol {
+            Protocol::Tcp | Protocol::Tls => (Type::STREAM, Some(socket2::Protocol::TCP)),
+            Protocol::Udp | Protocol::Quic => (Type::DGRAM, Some(socket2::Protocol::UDP)),
+            Protocol::Sctp => (Type::STREAM, Some(socket2::Protocol::from(libc::IPPROTO_SCTP))),
+            Protocol::Unix | Protocol::Vsock => (Type::STREAM, None),
+            Protocol::UnixDgram => (Type::DGRAM, None),
+            Protocol::Rds => return Err(io::Error::new(io::ErrorKind::Unsupported, "nothing here speaks RDS")),
+        };
+        let kind = if self.blocking { kind } else { kind.nonblocking() };
+        let socket = Socket::new(self.domain(), kind, protocol)?;
+        let endpoint = self.endpoint;
+        if let Some(window) = endpoint.window {
+            socket.set_send_buffer_size(window as usize)?;
+            socket.set_recv_buffer_size(window as usize)?;
+        }
+        if self.blocking {
+            socket.set_write_timeout(Some(endpoint.timeout.unwrap_or(CONNECT)))?;
+            if self.receive_timeout.is_some() {
+                socket.set_read_timeout(self.receive_timeout)?;
+            }
+        }
+        if matches!(endpoint.protocol, Protocol::Tcp | Protocol::Tls) {
+            if endpoint.no_delay {
+                socket.set_tcp_nodelay(true)?;
+            }
+            if let Some(congestion) = &endpoint.congestion {
+                socket.set_tcp_congestion(congestion.as_bytes())?;
+            }
+        }
+        if endpoint.protocol == Protocol::Sctp {
+            super::sctp::configure(&socket, &endpoint.sctp, endpoint.no_delay)?;
+        }
+        Ok(socket)
+    }
+
+    /// Such a socket, bound to a port, or to one that is free.
+    pub fn bound(&self, port: u16, shared: bool) -> io::Result<Socket> {
+        let socket = self.socket()?;
+        if shared && self.domain() != Domain::UNIX {
+            // Sockets of others cannot have the port: all that share one must belong to one user.
+            socket.set_reuse_port(true)?;
+        }
+        socket.bind(&self.name(port)?)?;
+        Ok(socket)
+    }
+
+    /// Such a socket, taking connections.
+    pub fn listening(&self, port: u16) -> io::Result<Socket> {
+        let socket = self.socket()?;
+        if self.domain() != Domain::UNIX {
+            // Connections of an earlier run that still wait for their end must not stand in the way.
+            socket.set_reuse_address(true)?;
+        }
+        socket.bind(&self.name(port)?)?;
+        socket.listen(BACKLOG)?;
+        Ok(socket)
+    }
+
+    fn name(&self, port: u16) -> io::Result<SockAddr> {
+        Ok(match (self.endpoint.protocol, self.here) {
+            (Protocol::Unix | Protocol::UnixDgram, _) => unix(&fresh_name()?)?,
+            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => SockAddr::vsock(
+                libc::VMADDR_CID_ANY,
+                if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) },
+            ),
+            (_, Place::Ip(address)) => SocketAddr::new(address, port).into(),
+        })
+    }
+}
+
+/// A name in the abstract namespace, which vanishes with its socket.
+fn unix(name: &str) -> io::Result<SockAddr> {
+    SockAddr::unix(format!("\0{name}"))
+}
+
+fn fresh_name() -> io::Result<String> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(format!("weighbridge-{:032x}", u128::from_ne_bytes(random)))
+}
+
+/// The address of a socket as others are told it.
+pub fn address(socket: &Socket, here: Place) -> io::Result<Address> {
+    let name = socket.local_addr()?;
+    if let Some(address) = name.as_socket() {
+        return Ok(Address::Ip(address));
+    }
+    if let Some((_, port)) = name.as_vsock_address() {
+        let cid = if let Place::Vsock(cid) = here { cid } else { libc::VMADDR_CID_LOCAL };
+        return Ok(Address::Vsock { cid, port });
+    }
+    let name = name.as_abstract_namespace().unwrap_or_default();
+    Ok(Address::Unix { name: String::from_utf8_lossy(name).into_owned(), process: std::process::id() })
+}
+
+/// An address as the kernel wants it.
+pub fn sock_addr(address: &Address) -> io::Result<SockAddr> {
+    Ok(match address {
+        Address::Ip(address) => (*address).into(),
+        Address::Unix { name, .. } => unix(name)?,
+        Address::Vsock { cid, port } => SockAddr::vsock(*cid, *port),
+    })
+}
+
+/// Throws away what a socket has received so far.
+pub fn discard(socket: &Socket) {
+    let mut nothing = [MaybeUninit::uninit(); 1];
+    while socket.recv_with_flags(&mut nothing, libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok() {}
+}
