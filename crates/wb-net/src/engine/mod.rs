@@ -16,6 +16,7 @@ pub mod site;
 mod sizes;
 mod strand;
 pub mod tally;
+pub mod team;
 pub mod usage;
 mod wait;
 pub mod work;

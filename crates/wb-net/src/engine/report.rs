@@ -27,8 +27,41 @@ pub struct Report {
     pub executor: Executor,
 }
 
+impl Report {
+    /// Together with that of another site of the same machine.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        for (mine, theirs) in self.groups.iter_mut().zip(other.groups) {
+            mine.add(theirs);
+        }
+        for (mine, theirs) in self.progress.iter_mut().zip(&other.progress) {
+            mine.sent += theirs.sent;
+            mine.received += theirs.received;
+            mine.operations += theirs.operations;
+        }
+        self.refused += other.refused;
+        self.executor = self.executor.max(other.executor);
+        self
+    }
+}
+
+impl GroupReport {
+    /// Adds what other strands of the group did.
+    pub fn add(&mut self, other: Self) {
+        if self.transactions.is_empty() {
+            self.transactions = other.transactions;
+        } else {
+            self.transactions.iter_mut().zip(&other.transactions).for_each(|(mine, theirs)| mine.add(theirs));
+        }
+        self.strands.extend(other.strands);
+        self.strands.sort_by_key(|strand| strand.strand);
+        self.connections.add(&other.connections);
+        self.usage.add(other.usage);
+    }
+}
+
 /// What the strands of one group did.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GroupReport {
     /// By transaction.
     pub transactions: Vec<TransactionTally>,

@@ -20,23 +20,30 @@ use super::{
     hand::{Heard, Part, Reach, Told},
     report::{GroupReport, Report},
     tally::Published,
-    usage::Usage,
     work::{Assignment, Event, Fault, Order, Progress, StrandTotals},
 };
 use crate::language::Extent;
 use crate::netstat::Netstat;
-use crate::transport::{Info, door::Doors};
+use crate::transport::door::Doors;
 
 /// What comes to a site: from whoever coordinates the run, or from its own threads.
 #[derive(Debug)]
 pub(super) enum Input {
     Order(Order),
     Heard(Heard),
+    Quit,
 }
 
-/// A site of this process.
-#[derive(Debug, Clone)]
+/// A site of this process. When it is dropped, its strands and connections end.
+#[derive(Debug)]
 pub struct Site(Sender<Input>);
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // One that has ended needs no telling.
+        let _: Result<(), _> = self.0.send(Input::Quit);
+    }
+}
 
 impl Site {
     /// Starts one; what it has to say goes to `tell`, which says whether anybody listens.
@@ -105,6 +112,7 @@ impl Driver {
             let on = match input {
                 Some(Input::Order(order)) => self.obey(order),
                 Some(Input::Heard(heard)) => self.hear(heard),
+                Some(Input::Quit) => false,
                 None => true,
             };
             if !on || !self.tick() {
@@ -352,27 +360,13 @@ impl State {
         let mut groups: Vec<GroupReport> = Vec::new();
         let mut refused = 0;
         let mut parts = std::mem::take(&mut self.parts);
-        parts.sort_by_key(|part| part.group);
         for group in 0..self.groups.len() {
-            let mut report = GroupReport {
-                transactions: Vec::new(),
-                strands: Vec::new(),
-                connections: Info::default(),
-                usage: Usage::default(),
-            };
+            let mut report = GroupReport::default();
             for part in parts.extract_if(.., |part| part.group == group) {
-                if report.transactions.is_empty() {
-                    report.transactions = part.transactions;
-                } else {
-                    let theirs = part.transactions.iter();
-                    report.transactions.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
-                }
-                report.strands.extend(part.strands);
-                report.connections.add(&part.connections);
-                report.usage.add(part.usage);
+                let Part { transactions, strands, connections, usage, .. } = part;
+                report.add(GroupReport { transactions, strands, connections, usage });
                 refused += part.refused;
             }
-            report.strands.sort_by_key(|strand| strand.strand);
             groups.push(report);
         }
         Report {

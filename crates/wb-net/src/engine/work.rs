@@ -175,7 +175,7 @@ pub struct Progress {
 }
 
 /// How strands are carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Executor {
     /// A thread each, which blocks in the kernel.
     Threads,
