@@ -109,8 +109,7 @@ pub fn rr(setup: &Setup, request: u32, response: u32) -> Profile {
 
 /// A connection for every request and response: how many can be opened and closed?
 pub fn crr(setup: &Setup, request: u32, response: u32) -> Profile {
-    let round =
-        vec![setup.connect(true), send(request), receive(response), flowop("disconnect", Action::Disconnect)];
+    let round = vec![setup.connect(true), send(request), receive(response), flowop("disconnect", Action::Disconnect)];
     profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
 }
 

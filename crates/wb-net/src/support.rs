@@ -155,7 +155,9 @@ fn reason(error: &io::Error) -> String {
 fn protocol_help(protocol: Protocol) -> Option<String> {
     let help = match protocol {
         Protocol::Sctp => "`modprobe sctp` loads it, if the kernel was built with it",
-        Protocol::Vsock => "`modprobe vhost_vsock` on the host of VMs and `modprobe vmw_vsock_virtio_transport` in a VM",
+        Protocol::Vsock => {
+            "`modprobe vhost_vsock` on the host of VMs and `modprobe vmw_vsock_virtio_transport` in a VM"
+        }
         _ => return None,
     };
     Some(help.to_owned())
@@ -191,5 +193,76 @@ impl Probe for Kernel {
     fn algorithms(&self) -> Vec<String> {
         let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
         list.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::{Variables, parse};
+
+    /// A kernel that has TCP, and cubic.
+    struct Small;
+
+    impl Probe for Small {
+        fn socket(&self, protocol: Protocol) -> io::Result<()> {
+            match protocol {
+                Protocol::Tcp | Protocol::Tls | Protocol::Rds => Ok(()),
+                _ => Err(rustix::io::Errno::PROTONOSUPPORT.into()),
+            }
+        }
+
+        fn congestion(&self, algorithm: &str) -> io::Result<()> {
+            match algorithm {
+                "cubic" => Ok(()),
+                "vegas" => Err(rustix::io::Errno::PERM.into()),
+                _ => Err(rustix::io::Errno::NOENT.into()),
+            }
+        }
+
+        fn algorithms(&self) -> Vec<String> {
+            vec!["cubic".to_owned(), "vegas".to_owned()]
+        }
+    }
+
+    fn lacking(endpoints: &[&str]) -> Vec<Lack> {
+        let flowops: String =
+            endpoints.iter().map(|options| format!("<flowop type=accept options='remotehost=h {options}'/>")).collect();
+        let text = format!("<profile><group nthreads=1 name=g><transaction>{flowops}");
+        let profile = parse("p.xml", &text, &Variables::new()).expect("it is sound").profile;
+        Support::new(&Small).lacks(&profile)
+    }
+
+    #[test]
+    fn what_the_kernel_has_is_no_lack() {
+        assert_eq!(lacking(&["protocol=tcp cc=cubic", "protocol=ssl"]), []);
+    }
+
+    #[test]
+    fn a_lack_is_told_once_with_all_its_places() {
+        let lacks = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
+        assert_eq!(lacks.len(), 1);
+        assert_eq!(lacks[0].to_string(), "protocol sctp cannot be used here: protocol not supported");
+        assert_eq!(lacks[0].places.iter().map(Place::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
+        assert!(lacks[0].help.as_ref().is_some_and(|help| help.contains("modprobe sctp")));
+    }
+
+    #[test]
+    fn the_way_to_an_algorithm_depends_on_what_bars_it() {
+        let help = |cc: &str| lacking(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("there is a way");
+        assert_eq!(help("vegas"), "as root, add vegas to net.ipv4.tcp_allowed_congestion_control");
+        let module = "`modprobe tcp_bbr` loads it, if the kernel was built with it; loaded are cubic, vegas";
+        assert_eq!(help("bbr"), module);
+    }
+
+    #[test]
+    fn nothing_speaks_rds_even_where_the_kernel_does() {
+        assert_eq!(lacking(&["protocol=rds"])[0].why, "nothing here speaks RDS: not implemented");
+    }
+
+    #[test]
+    fn this_kernel_has_tcp_and_its_own_algorithms_but_not_invented_ones() {
+        assert!(Kernel.socket(Protocol::Tcp).is_ok());
+        assert!(Kernel.congestion("nosuch").is_err());
     }
 }
