@@ -63,6 +63,12 @@ impl<'t> Attributes<'t> {
         read: impl FnOnce(&str) -> Result<T, Wrong>,
     ) -> Option<T> {
         let text = self.text(scope, name)?;
+        if text.as_str().is_empty() {
+            let wrong =
+                Wrong::new(format!("`{name}` has no value"), "empty").help("leave it away, or say what is meant");
+            scope.fault(self.span(name)?, wrong);
+            return None;
+        }
         read(text.as_str()).map_err(|wrong| scope.fault(text.span(), wrong)).ok()
     }
 

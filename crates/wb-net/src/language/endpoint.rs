@@ -61,9 +61,8 @@ pub(super) fn timeout(scope: &mut Scope, options: &Options) -> Option<std::time:
 }
 
 fn sctp(scope: &mut Scope, options: &Options) -> SctpEndpoint {
-    let mut figure = |name| {
-        options.get(scope, name, |text| large_whole(text, 0..=u64::from(u32::MAX))).map(|figure| figure as u32)
-    };
+    let mut figure =
+        |name| options.get(scope, name, |text| large_whole(text, 0..=u64::from(u32::MAX))).map(|figure| figure as u32);
     let mut sctp = SctpEndpoint {
         rto_min: figure("sctp_rto_min"),
         rto_max: figure("sctp_rto_max"),
@@ -77,9 +76,8 @@ fn sctp(scope: &mut Scope, options: &Options) -> SctpEndpoint {
         no_delay: options.has("sctp_nodelay"),
         ..SctpEndpoint::default()
     };
-    let mut short = |name| {
-        options.get(scope, name, |text| large_whole(text, 1..=u64::from(u16::MAX))).map(|figure| figure as u16)
-    };
+    let mut short =
+        |name| options.get(scope, name, |text| large_whole(text, 1..=u64::from(u16::MAX))).map(|figure| figure as u16);
     sctp.in_streams = short("sctp_in_streams");
     sctp.out_streams = short("sctp_out_streams");
     sctp.encapsulation = short("encaps");

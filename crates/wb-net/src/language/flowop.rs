@@ -70,9 +70,9 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Reports a required option that is not given at all; an unreadable one has been reported before.
+    /// Reports a required option that is not given; an unreadable one has been reported before.
     pub(super) fn require(&self, scope: &mut Scope, option: &str, help: &str) {
-        if !self.options.has(option) {
+        if self.options.lacks(option) {
             let wrong = Wrong::new(format!("`{}` has no `{option}`", self.name), format!("`{option}` is missing"));
             scope.fault(self.tag.span.clone(), wrong.help(help));
         }

@@ -158,7 +158,8 @@ impl Reader<'_, '_> {
         let start = self.at;
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
         let what = &self.text[start..self.at];
-        let wrong = Wrong::new(format!("a stray `{what}` in a tag"), "here").help("attributes are written `name=\"value\"`");
+        let wrong =
+            Wrong::new(format!("a stray `{what}` in a tag"), "here").help("attributes are written `name=\"value\"`");
         self.scope.fault(start..self.at, wrong);
         None
     }
@@ -170,7 +171,8 @@ impl Reader<'_, '_> {
                 self.at += 1;
                 let whole = self.skip_while(|c| c != quote && c != '<');
                 if !self.rest().starts_with(quote) {
-                    let help = format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
+                    let help =
+                        format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
                     self.scope.fault(opening..self.at, Wrong::new("a value without its end", "starts here").help(help));
                     return whole;
                 }

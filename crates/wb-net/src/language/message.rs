@@ -44,7 +44,7 @@ fn any_size(scope: &mut Scope, text: &Text) -> Option<Size> {
         return None;
     };
     let mut limit = |limit: &Text| {
-        let limit = scope.expand(&limit.trim())?;
+        let limit = limit.trim();
         size(limit.as_str()).map_err(|wrong| scope.fault(limit.span(), wrong)).ok()
     };
     let (smallest, largest) = (limit(&min), limit(&max));

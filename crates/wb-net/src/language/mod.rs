@@ -1,6 +1,6 @@
 //! Profiles: what they say ([`profile`]), how their text is read ([`read`]), and what is wrong with them ([`fault`]).
 //!
-//! Text becomes [tags](markup), tags become a [`Profile`], whose [connections] are then followed.
+//! Text becomes tags (`markup`), tags become a [`Profile`] (`tree`), whose connections are then followed.
 
 mod attributes;
 pub mod check;
@@ -8,6 +8,7 @@ pub(crate) mod connections;
 mod endpoint;
 pub mod fault;
 mod flowop;
+mod follow;
 mod markup;
 mod message;
 mod nearest;

@@ -7,6 +7,8 @@ use super::words::{Family, OPTIONS, REMOVED, Word};
 /// The options that mean something on a flowop.
 pub(super) struct Options {
     given: Vec<Given>,
+    /// Whether some are not understood, so that nobody knows what is missing.
+    unclear: bool,
 }
 
 struct Given {
@@ -19,9 +21,13 @@ struct Given {
 impl Options {
     /// Reads them for a flowop of type `on`; those that mean nothing there become notes.
     pub(super) fn read(scope: &mut Scope, text: Option<&Text>, on: &str, family: Family) -> Self {
-        let mut options = Self { given: Vec::new() };
-        for word in text.map_or_else(Vec::new, |text| words(scope, text)) {
-            let Some(given) = Given::read(scope, &word, on, family) else { continue };
+        let (words, complete) = text.map_or((Vec::new(), true), |text| words(scope, text));
+        let mut options = Self { given: Vec::new(), unclear: !complete };
+        for word in words {
+            let Some(given) = Given::read(scope, &word, on, family) else {
+                options.unclear = true;
+                continue;
+            };
             if options.has(given.word.name) {
                 let wrong = Wrong::new(format!("`{}` is given twice", given.word.name), "again here")
                     .help("uperf would take the last; say what is meant once");
@@ -42,6 +48,11 @@ impl Options {
     /// Whether it is given, readable or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
+    }
+
+    /// Whether it is certainly not given.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        !self.unclear && !self.has(name)
     }
 
     /// Where it stands.
@@ -132,18 +143,22 @@ fn unknown(name: &str, on: &str, family: Family) -> Wrong {
         .help(format!("`{on}` knows {}, and some of SCTP", known.join(", ")))
 }
 
-/// The words of `text`. A word that is nothing but a variable stands for the options that the variable holds.
-fn words(scope: &mut Scope, text: &Text) -> Vec<Text> {
+/// The words of `text`, and whether these are all. A word that is nothing but a variable stands for the options
+/// that the variable holds.
+fn words(scope: &mut Scope, text: &Text) -> (Vec<Text>, bool) {
     let mut words = Vec::new();
+    let mut complete = true;
     for word in split(text) {
         let variable = word.as_str().starts_with('$') && !word.as_str().contains('=');
         if !variable {
             words.push(word);
         } else if let Some(expanded) = scope.expand(&word) {
             words.extend(split(&expanded));
+        } else {
+            complete = false;
         }
     }
-    words
+    (words, complete)
 }
 
 /// Splits at blanks, but not within parentheses: `size=rand(1, 8k)` is one word.

@@ -87,7 +87,7 @@ impl<'a> Scope<'a> {
         (line, self.source.get(start..at).map_or(1, |before| before.chars().count() + 1))
     }
 
-    /// The text with its variables filled in: `$name` if it is nothing else, `${name}` anywhere.
+    /// The text with its variables filled in: `$name` where it stands alone or in a list, `${name}` anywhere.
     ///
     /// `None` if that cannot be done, which has then been reported.
     pub(super) fn expand(&mut self, text: &Text) -> Option<Text> {
@@ -132,7 +132,7 @@ impl<'a> Scope<'a> {
             return;
         }
         let wrong = Wrong::new(format!("the variable `{name}` is not set, or empty"), "used here")
-            .near(name, self.variables.names())
+            .near(name, self.variables.names().filter(|given| *given != name))
             .help(format!("`--var {name}=VALUE` sets it"));
         self.fault(place, wrong);
     }
@@ -146,8 +146,10 @@ fn variable(text: &str, start: usize) -> Option<(&str, usize)> {
         let named = length > 0 && rest[length..].starts_with('}');
         return named.then(|| (&rest[..length], start + length + 3));
     }
-    let length = name_length(rest);
-    (start == 0 && length > 0 && length == rest.len()).then_some((rest, text.len()))
+    let (name, after) = rest.split_at(name_length(rest));
+    let alone = start == 0 && after.is_empty();
+    let in_list = text[..start].trim_end().ends_with(['(', ',']) && after.trim_start().starts_with([',', ')']);
+    (!name.is_empty() && (alone || in_list)).then_some((name, start + 1 + name.len()))
 }
 
 fn not_a_variable(text: &str) -> Wrong {

@@ -26,8 +26,7 @@ impl Text {
         let mut text = Self::new(whole.clone());
         let mut at = whole.start;
         while let Some(next) = source[at..whole.end].chars().next() {
-            let (character, length) =
-                entity(&source[at..whole.end]).unwrap_or((next, next.len_utf8()));
+            let (character, length) = entity(&source[at..whole.end]).unwrap_or((next, next.len_utf8()));
             text.push(character, at..at + length);
             at += length;
         }
@@ -59,11 +58,7 @@ impl Text {
     /// The part at these bytes of the decoded text.
     pub(super) fn part(&self, range: Span) -> Self {
         let end = self.places.get(range.start).map_or(self.whole.end, |place| place.start);
-        Self {
-            text: self.text[range.clone()].to_owned(),
-            places: self.places[range].to_vec(),
-            whole: end..end,
-        }
+        Self { text: self.text[range.clone()].to_owned(), places: self.places[range].to_vec(), whole: end..end }
     }
 
     /// The part without blanks around it.

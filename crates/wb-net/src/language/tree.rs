@@ -1,18 +1,16 @@
 //! From tags to a profile: which element is within which, and what each needs.
 
 use super::attributes::Attributes;
-use super::connections::{Link, links};
 use super::flowop::{Placed, flowop};
+use super::follow::follow_connections;
 use super::markup::Tag;
-use super::profile::{Action, Extent, Flowop, Group, Profile, Protocol, StrandKind, Transaction};
+use super::profile::{Extent, Group, Profile, StrandKind, Transaction};
 use super::quantity::{large_whole, rate, time};
 use super::scope::{Scope, Wrong};
 use super::text::Span;
 
 /// More are a slip of the keyboard, and could not be started.
 const MOST_STRANDS: u64 = 1 << 20;
-/// What a datagram of UDP holds over IPv4.
-const LARGEST_DATAGRAM: u32 = 65_507;
 const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
 
 /// Builds the profile; it is only good for use if no fault has been reported.
@@ -143,7 +141,8 @@ impl Builder<'_, '_> {
         });
         let placed = flowop(self.scope, tag, processes);
         let transactions = self.groups.last_mut().map(|draft| &mut draft.transactions);
-        let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open) else {
+        let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open)
+        else {
             let wrong = Wrong::new("a flowop outside of a transaction", "here");
             let help = "flowops stand between `<transaction>` and `</transaction>`";
             self.scope.fault(tag.span.clone(), wrong.help(help));
@@ -157,7 +156,7 @@ impl Builder<'_, '_> {
         let Self { scope, name, start, groups, .. } = self;
         let end = scope.source.len();
         match start {
-            None => {
+            None if groups.is_empty() => {
                 let wrong = Wrong::new("there is no profile in this text", "");
                 scope.fault(end..end, wrong.help("a profile starts with `<profile name=\"…\">`"));
             }
@@ -165,7 +164,7 @@ impl Builder<'_, '_> {
                 let wrong = Wrong::new("a profile without groups", "it does nothing");
                 scope.fault(start, wrong.help("add `<group nthreads=\"1\">` with a transaction"));
             }
-            Some(_) => {}
+            _ => {}
         }
         Profile { name, groups: groups.into_iter().map(|draft| draft.finish(scope)).collect() }
     }
@@ -184,8 +183,11 @@ impl Draft {
                 let wrong = Wrong::new("a transaction without flowops", "it does nothing");
                 scope.fault(draft.tag, wrong.help("add `<flowop type=\"…\" options=\"…\"/>`"));
             }
-            let (flowops, spans): (Vec<_>, Vec<_>) =
-                draft.flowops.into_iter().map(|Placed { flowop, span, connection_span }| (flowop, (span, connection_span))).unzip();
+            let (flowops, spans): (Vec<_>, Vec<_>) = draft
+                .flowops
+                .into_iter()
+                .map(|Placed { flowop, span, connection_span }| (flowop, (span, connection_span)))
+                .unzip();
             self.group.transactions.push(Transaction { flowops, ..draft.transaction });
             places.push(spans);
         }
@@ -196,44 +198,8 @@ impl Draft {
     }
 }
 
-/// Reports what uses a connection that is certainly not open, or cannot pass through the one that is.
-fn follow_connections(scope: &mut Scope, group: &Group, places: &[Vec<(Span, Span)>]) {
-    for ((transaction, links), places) in group.transactions.iter().zip(links(group)).zip(places) {
-        if transaction.extent == Extent::Iterations(0) {
-            continue;
-        }
-        for ((flowop, link), (span, connection_span)) in transaction.flowops.iter().zip(links).zip(places) {
-            match link {
-                Link::Closed(last) if !flowop.can_fail => {
-                    scope.fault(connection_span.clone(), closed(flowop, last.is_some()));
-                }
-                Link::Uses(endpoint) if endpoint.protocol == Protocol::Udp => datagram(scope, flowop, span),
-                _ => {}
-            }
-        }
-    }
-}
-
-fn closed(flowop: &Flowop, was_open: bool) -> Wrong {
-    let connection = flowop.connection.map_or("a connection without a name".to_owned(), |conn| format!("conn={conn}"));
-    let why = if was_open { "it is disconnected before" } else { "nothing before opens it" };
-    let open = flowop.connection.map_or(String::new(), |conn| format!("conn={conn} "));
-    Wrong::new(format!("`{}` uses {connection}, which is not open", flowop.name), why)
-        .help(format!("open it earlier in this group: `<flowop type=\"connect\" options=\"{open}remotehost=… protocol=…\"/>`"))
-}
-
-fn datagram(scope: &mut Scope, flowop: &Flowop, span: &Span) {
-    let (Action::Send(message) | Action::Receive(message)) = &flowop.action else { return };
-    if message.size.max() > LARGEST_DATAGRAM {
-        let wrong = Wrong::new(format!("a message of {} bytes over UDP", message.size.max()), "too large for a datagram");
-        scope.fault(span.clone(), wrong.help(format!("at most {LARGEST_DATAGRAM} bytes fit into one")));
-    }
-}
-
 fn strands(scope: &mut Scope, tag: &Tag, attributes: &Attributes) -> (u32, StrandKind) {
-    let mut number = |name| {
-        attributes.get(scope, name, |text| large_whole(text, 1..=MOST_STRANDS)).unwrap_or(1) as u32
-    };
+    let mut number = |name| attributes.get(scope, name, |text| large_whole(text, 1..=MOST_STRANDS)).unwrap_or(1) as u32;
     let (threads, processes) = (number("nthreads"), number("nprocs"));
     match (attributes.span("nthreads"), attributes.span("nprocs")) {
         (Some(_), None) => return (threads, StrandKind::Thread),
@@ -243,7 +209,7 @@ fn strands(scope: &mut Scope, tag: &Tag, attributes: &Attributes) -> (u32, Stran
             scope.fault(second, wrong.help("leave one away, or write two groups"));
         }
         (None, None) => {
-            let wrong = Wrong::new("a group does not say of how many it is", "`nthreads` or `nprocs` is missing");
+            let wrong = Wrong::new("a group does not say how many strands it has", "`nthreads` or `nprocs` is missing");
             scope.fault(tag.span.clone(), wrong.help("write `nthreads=\"1\"`"));
         }
     }

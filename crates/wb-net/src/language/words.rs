@@ -95,8 +95,7 @@ pub(super) struct Word {
     pub(super) on: &'static [Family],
 }
 
-const ALL: &[Family] =
-    &[Family::Open, Family::Close, Family::Message, Family::Files, Family::Think, Family::Nop];
+const ALL: &[Family] = &[Family::Open, Family::Close, Family::Message, Family::Files, Family::Think, Family::Nop];
 const CONNECTED: &[Family] = &[Family::Open, Family::Close, Family::Message, Family::Files];
 const OPEN: &[Family] = &[Family::Open];
 const MESSAGE: &[Family] = &[Family::Message];
