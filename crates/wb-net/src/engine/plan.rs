@@ -138,7 +138,7 @@ fn moves_data(flowop: &Flowop) -> bool {
 /// stream, whose pieces need not fit into rounds.
 fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> Executions {
     let written = Executions::AsWritten(flowop.executions());
-    let Some(Message { size: Size::Fixed(size), remote_size: Some(piece), .. }) = message(flowop) else {
+    let Some(Message { size: Size::Fixed(piece), remote_size: Some(size), .. }) = message(flowop) else {
         return written;
     };
     if side == Side::Client || flowop.duration.is_some() {

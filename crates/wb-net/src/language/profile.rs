@@ -170,17 +170,8 @@ pub enum Protocol {
 
 impl Protocol {
     /// Every one.
-    pub const ALL: [Self; 9] = [
-        Self::Tcp,
-        Self::Udp,
-        Self::Tls,
-        Self::Sctp,
-        Self::Unix,
-        Self::UnixDgram,
-        Self::Vsock,
-        Self::Quic,
-        Self::Rds,
-    ];
+    pub const ALL: [Self; 9] =
+        [Self::Tcp, Self::Udp, Self::Tls, Self::Sctp, Self::Unix, Self::UnixDgram, Self::Vsock, Self::Quic, Self::Rds];
 
     /// As a profile writes it.
     pub fn name(self) -> &'static str {

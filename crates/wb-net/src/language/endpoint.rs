@@ -1,0 +1,109 @@
+//! What `connect` and `accept` say of a connection.
+
+use super::flowop::Subject;
+use super::options::Options;
+use super::profile::{Endpoint, Protocol, SctpEndpoint};
+use super::quantity::{large_whole, size, time, whole};
+use super::scope::{Scope, Wrong};
+use super::words::REMOVED;
+
+/// Reads an endpoint; `None` if what it cannot be without is missing.
+pub(super) fn endpoint(scope: &mut Scope, what: &Subject, processes: u32) -> Option<Endpoint> {
+    what.require(scope, "remotehost", "write `remotehost=HOST`, where the other side runs");
+    what.require(scope, "protocol", "write `protocol=tcp`, or udp, ssl, sctp, unix, unix-dgram, vsock, quic");
+    let options = what.options;
+    let port = options.get(scope, "port", |text| whole(text, 1..=u64::from(u16::MAX)));
+    if let (true, Some(_), Some(span)) = (processes > 1, port, options.span("port")) {
+        let wrong = Wrong::new(format!("{processes} processes cannot all accept at one port"), "fixed for all of them")
+            .help("leave `port` away, so that each is given its own, or use `nthreads`");
+        scope.fault(span, wrong);
+    }
+    let protocol = options.get(scope, "protocol", protocol);
+    let endpoint = Endpoint {
+        remote: options.word("remotehost").unwrap_or_default(),
+        local: options.word("localhost"),
+        protocol: protocol.unwrap_or(Protocol::Tcp),
+        port: port.map(|port| port as u16),
+        window: options.get(scope, "wndsz", size),
+        no_delay: options.has("tcp_nodelay"),
+        congestion: options.word("cc"),
+        non_blocking: options.has("non_blocking"),
+        timeout: timeout(scope, options),
+        sctp: sctp(scope, options),
+    };
+    let protocol = protocol?;
+    note_meaningless(scope, options, protocol);
+    Some(endpoint)
+}
+
+fn protocol(name: &str) -> Result<Protocol, Wrong> {
+    const ALIASES: [(&str, Protocol); 2] = [("tls", Protocol::Tls), ("unixgram", Protocol::UnixDgram)];
+    let name = name.trim();
+    let names = || Protocol::ALL.map(|protocol| (protocol.name(), protocol)).into_iter().chain(ALIASES);
+    names().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, protocol)| protocol).ok_or_else(|| {
+        let wrong = Wrong::new(format!("there is no protocol `{name}`"), "unknown");
+        if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
+            return wrong.help(format!("`{name}` belongs to a dialect that uperf no longer speaks either"));
+        }
+        let known = Protocol::ALL.map(Protocol::name).join(", ");
+        wrong.near(name, names().map(|(name, _)| name)).help(format!("known are {known}"))
+    })
+}
+
+/// `timeout`, which has two names.
+pub(super) fn timeout(scope: &mut Scope, options: &Options) -> Option<std::time::Duration> {
+    if let (true, Some(span)) = (options.has("timeout"), options.span("poll_timeout")) {
+        let wrong = Wrong::new("`poll_timeout` is another name of `timeout`", "`timeout` is given, too");
+        scope.fault(span, wrong.help("leave one away"));
+    }
+    let name = if options.has("timeout") { "timeout" } else { "poll_timeout" };
+    options.get_noted(scope, name, time)
+}
+
+fn sctp(scope: &mut Scope, options: &Options) -> SctpEndpoint {
+    let mut figure =
+        |name| options.get(scope, name, |text| large_whole(text, 0..=u64::from(u32::MAX))).map(|figure| figure as u32);
+    let mut sctp = SctpEndpoint {
+        rto_min: figure("sctp_rto_min"),
+        rto_max: figure("sctp_rto_max"),
+        rto_initial: figure("sctp_rto_initial"),
+        sack_delay: figure("sctp_sack_delay"),
+        sack_frequency: figure("sctp_sack_frequency"),
+        max_burst: figure("sctp_max_burst_size"),
+        max_fragment: figure("sctp_max_fragment_size"),
+        heartbeat: figure("sctp_hb_interval"),
+        path_mtu: figure("sctp_path_mtu"),
+        no_delay: options.has("sctp_nodelay"),
+        ..SctpEndpoint::default()
+    };
+    let mut short =
+        |name| options.get(scope, name, |text| large_whole(text, 1..=u64::from(u16::MAX))).map(|figure| figure as u16);
+    sctp.in_streams = short("sctp_in_streams");
+    sctp.out_streams = short("sctp_out_streams");
+    sctp.encapsulation = short("encaps");
+    sctp
+}
+
+/// Says which options change nothing: those of another protocol or of another system.
+fn note_meaningless(scope: &mut Scope, options: &Options, protocol: Protocol) {
+    let tcp = matches!(protocol, Protocol::Tcp | Protocol::Tls);
+    let name = protocol.name();
+    for (given, of_this_protocol) in [("tcp_nodelay", tcp), ("cc", tcp), ("encaps", protocol == Protocol::Sctp)] {
+        if let (false, Some(span)) = (of_this_protocol, options.span(given)) {
+            scope.note(span, format!("`{given}` means nothing with protocol {name}"));
+        }
+    }
+    for given in ["engine", "cipher", "method"] {
+        if let Some(span) = options.span(given) {
+            scope.note(span, format!("`{given}` is OpenSSL's and is passed over: TLS is done by rustls"));
+        }
+    }
+    for given in ["stack", "bblog"] {
+        if let Some(span) = options.span(given) {
+            scope.note(span, format!("`{given}` is FreeBSD's and is passed over: Linux has one TCP stack"));
+        }
+    }
+    if let (true, Some(span)) = (protocol != Protocol::Sctp, options.first_of("sctp_")) {
+        scope.note(span, format!("options of SCTP mean nothing with protocol {name}"));
+    }
+}

@@ -1,0 +1,191 @@
+//! The tags of a profile's text.
+//!
+//! Not quick-xml: profiles that people have leave tags open and values unquoted, which it can be told to accept,
+//! but it stops at the first ill-formed tag and does not say where a value stands. Both are needed to report every
+//! fault at its place.
+
+use super::scope::{Scope, Wrong};
+use super::text::{Span, Text};
+
+/// An opening or closing tag.
+#[derive(Debug)]
+pub(super) struct Tag {
+    pub(super) name: String,
+    pub(super) attributes: Vec<Attribute>,
+    /// `</name>`
+    pub(super) closing: bool,
+    /// All of it.
+    pub(super) span: Span,
+    /// Its name.
+    pub(super) name_span: Span,
+}
+
+/// `name="value"`
+#[derive(Debug)]
+pub(super) struct Attribute {
+    pub(super) name: String,
+    pub(super) span: Span,
+    pub(super) value: Text,
+}
+
+/// Every tag, in order. What is no markup is reported.
+pub(super) fn tags(scope: &mut Scope) -> Vec<Tag> {
+    let mut reader = Reader { text: scope.source, at: 0, scope };
+    let mut tags = Vec::new();
+    reader.skip_if("\u{feff}");
+    while reader.skip_text() {
+        tags.extend(reader.markup());
+    }
+    tags
+}
+
+struct Reader<'s, 'a> {
+    text: &'a str,
+    at: usize,
+    scope: &'s mut Scope<'a>,
+}
+
+impl Reader<'_, '_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn skip_if(&mut self, expected: &str) -> bool {
+        let here = self.rest().starts_with(expected);
+        self.at += if here { expected.len() } else { 0 };
+        here
+    }
+
+    /// Skips while `wanted`; the skipped part.
+    fn skip_while(&mut self, wanted: impl Fn(char) -> bool) -> Span {
+        let start = self.at;
+        self.at += self.rest().find(|character| !wanted(character)).unwrap_or(self.rest().len());
+        start..self.at
+    }
+
+    fn skip_blanks(&mut self) {
+        self.skip_while(char::is_whitespace);
+    }
+
+    /// Goes to the next `<`; false if there is none. uperf takes no notice of a stray `>`, all else is a fault.
+    fn skip_text(&mut self) -> bool {
+        let span = self.skip_while(|character| character != '<');
+        let text = &self.text[span.clone()];
+        let junk = text.trim_matches(|character: char| character.is_whitespace() || character == '>');
+        if !junk.is_empty() {
+            let start = span.start + text.find(junk).unwrap_or(0);
+            let wrong = Wrong::new("text outside of any tag", "here")
+                .help("a profile consists of tags and of comments, `<!-- … -->`");
+            self.scope.fault(start..start + junk.len(), wrong);
+        }
+        !self.rest().is_empty()
+    }
+
+    /// What starts with `<`: a tag, or something that is passed over.
+    fn markup(&mut self) -> Option<Tag> {
+        for (start, end) in [("<!--", "-->"), ("<?", "?>"), ("<!", ">")] {
+            let from = self.at;
+            if self.skip_if(start) {
+                match self.rest().find(end) {
+                    Some(length) => self.at += length + end.len(),
+                    None => {
+                        self.at = self.text.len();
+                        let wrong = Wrong::new(format!("`{start}` has no end"), "starts here")
+                            .help(format!("it ends with `{end}`"));
+                        self.scope.fault(from..from + start.len(), wrong);
+                    }
+                }
+                return None;
+            }
+        }
+        self.tag()
+    }
+
+    fn tag(&mut self) -> Option<Tag> {
+        let start = self.at;
+        self.at += 1;
+        self.skip_blanks();
+        let closing = self.skip_if("/");
+        self.skip_blanks();
+        let name_span = self.skip_while(|c| !c.is_whitespace() && !"<>/=\"'".contains(c));
+        let mut attributes = Vec::new();
+        while self.more_in_tag(start) {
+            attributes.extend(self.attribute());
+        }
+        let name = self.text[name_span.clone()].to_owned();
+        if name.is_empty() {
+            let wrong = Wrong::new("a tag without a name", "here").help("write `&lt;` for a `<` that starts no tag");
+            self.scope.fault(start..self.at, wrong);
+            return None;
+        }
+        Some(Tag { name, attributes, closing, span: start..self.at, name_span })
+    }
+
+    /// Whether an attribute follows; otherwise the tag's end has been skipped.
+    fn more_in_tag(&mut self, start: usize) -> bool {
+        self.skip_blanks();
+        if self.skip_if("/>") || self.skip_if(">") {
+            return false;
+        }
+        if self.rest().is_empty() || self.rest().starts_with('<') {
+            let end = start + self.text[start..self.at].trim_end().len();
+            let wrong = Wrong::new("a tag without its end", "starts here").help("it ends with `>` or `/>`");
+            self.scope.fault(start..end, wrong);
+            return false;
+        }
+        true
+    }
+
+    fn attribute(&mut self) -> Option<Attribute> {
+        let span = self.skip_while(|c| !c.is_whitespace() && !"<>/=\"'".contains(c));
+        if span.is_empty() {
+            return self.stray();
+        }
+        let name = self.text[span.clone()].to_owned();
+        self.skip_blanks();
+        if !self.skip_if("=") {
+            let help = format!("write `{name}=\"…\"`");
+            self.scope.fault(span, Wrong::new(format!("`{name}` has no value"), "a value is missing").help(help));
+            return None;
+        }
+        self.skip_blanks();
+        let whole = self.value();
+        Some(Attribute { name, span, value: Text::decode(self.text, whole) })
+    }
+
+    /// A character that can start nothing.
+    fn stray(&mut self) -> Option<Attribute> {
+        let start = self.at;
+        self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+        let what = &self.text[start..self.at];
+        let wrong =
+            Wrong::new(format!("a stray `{what}` in a tag"), "here").help("attributes are written `name=\"value\"`");
+        self.scope.fault(start..self.at, wrong);
+        None
+    }
+
+    fn value(&mut self) -> Span {
+        for quote in ['"', '\''] {
+            let opening = self.at;
+            if self.rest().starts_with(quote) {
+                self.at += 1;
+                let whole = self.skip_while(|c| c != quote && c != '<');
+                if !self.rest().starts_with(quote) {
+                    let help =
+                        format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
+                    self.scope.fault(opening..self.at, Wrong::new("a value without its end", "starts here").help(help));
+                    return whole;
+                }
+                self.at += 1;
+                return whole;
+            }
+        }
+        let whole = self.skip_while(|c| !c.is_whitespace() && c != '>' && c != '<');
+        // In `<flowop type=nop/>` the slash belongs to the tag.
+        if self.rest().starts_with('>') && self.text[whole.clone()].ends_with('/') {
+            self.at -= 1;
+            return whole.start..whole.end - 1;
+        }
+        whole
+    }
+}

@@ -1,0 +1,200 @@
+//! Workloads for people who do not want to write a profile.
+//!
+//! Each opens its connections, moves messages for a window of time, and closes them.
+
+use std::time::Duration;
+
+use crate::language::{
+    Action, Call, Endpoint, Extent, Flowop, Group, Message, Profile, Protocol, SctpEndpoint, SctpMessage, Size,
+    StrandKind, Transaction,
+};
+
+/// What all of them need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// Where the other side runs.
+    pub host: String,
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// How many connections, each with a strand of its own; at least 1.
+    pub instances: u32,
+    /// What a strand is.
+    pub kind: StrandKind,
+    /// How long messages are moved.
+    pub runtime: Duration,
+    /// Sends small messages at once; if not said, where messages are waited for.
+    pub no_delay: Option<bool>,
+    /// Socket buffers in bytes; without, the kernel tunes them.
+    pub window: Option<u32>,
+}
+
+impl Setup {
+    /// One TCP connection of a thread to `host`, for ten seconds.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            protocol: Protocol::Tcp,
+            instances: 1,
+            kind: StrandKind::Thread,
+            runtime: Duration::from_secs(10),
+            no_delay: None,
+            window: None,
+        }
+    }
+
+    fn connect(&self, no_delay: bool) -> Flowop {
+        let endpoint = Endpoint {
+            remote: self.host.clone(),
+            local: None,
+            protocol: self.protocol,
+            port: None,
+            window: self.window,
+            no_delay: self.no_delay.unwrap_or(no_delay),
+            congestion: None,
+            non_blocking: false,
+            timeout: None,
+            sctp: SctpEndpoint { no_delay: self.no_delay.unwrap_or(no_delay), ..SctpEndpoint::default() },
+        };
+        flowop("connect", Action::Connect(Box::new(endpoint)))
+    }
+
+    /// A group that connects, goes through `messages` for the runtime, and disconnects.
+    fn connected(&self, name: &str, no_delay: bool, messages: Vec<Flowop>) -> Group {
+        let once = Extent::Iterations(1);
+        let parts = [
+            (once, vec![self.connect(no_delay)]),
+            (Extent::Window(self.runtime), messages),
+            (once, vec![flowop("disconnect", Action::Disconnect)]),
+        ];
+        self.group(name, parts)
+    }
+
+    fn group(&self, name: &str, parts: impl IntoIterator<Item = (Extent, Vec<Flowop>)>) -> Group {
+        let transactions = parts.into_iter().enumerate().map(|(index, (extent, flowops))| Transaction {
+            name: format!("Txn{index}"),
+            extent,
+            rate: None,
+            flowops,
+        });
+        Group {
+            name: name.to_owned(),
+            strands: self.instances.max(1),
+            kind: self.kind,
+            transactions: transactions.collect(),
+        }
+    }
+}
+
+/// Bulk data from here to the host: how much goes through?
+pub fn stream(setup: &Setup, size: u32) -> Profile {
+    profile("stream", vec![setup.connected("stream", false, vec![send(size)])])
+}
+
+/// Bulk data from the host to here: [`stream`], the other way.
+pub fn maerts(setup: &Setup, size: u32) -> Profile {
+    profile("maerts", vec![setup.connected("maerts", false, vec![receive(size)])])
+}
+
+/// Bulk data in both directions at once, each with `instances` connections of its own.
+pub fn bidirec(setup: &Setup, size: u32) -> Profile {
+    let there = setup.connected("stream", false, vec![send(size)]);
+    let back = setup.connected("maerts", false, vec![receive(size)]);
+    profile("bidirec", vec![there, back])
+}
+
+/// Request and response by turns on a connection that stays open: how long does a round take?
+pub fn rr(setup: &Setup, request: u32, response: u32) -> Profile {
+    profile("rr", vec![setup.connected("rr", true, vec![send(request), receive(response)])])
+}
+
+/// A connection for every request and response: how many can be opened and closed?
+pub fn crr(setup: &Setup, request: u32, response: u32) -> Profile {
+    let round = vec![setup.connect(true), send(request), receive(response), flowop("disconnect", Action::Disconnect)];
+    profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
+}
+
+/// [`rr`] by UDP, whatever the protocol of `setup`.
+pub fn udp_rr(setup: &Setup, request: u32, response: u32) -> Profile {
+    let setup = Setup { protocol: Protocol::Udp, no_delay: Some(false), ..setup.clone() };
+    profile("udp-rr", vec![setup.connected("udp-rr", false, vec![send(request), receive(response)])])
+}
+
+fn profile(name: &str, groups: Vec<Group>) -> Profile {
+    Profile { name: name.to_owned(), groups }
+}
+
+fn send(size: u32) -> Flowop {
+    flowop("write", Action::Send(message(size)))
+}
+
+fn receive(size: u32) -> Flowop {
+    flowop("read", Action::Receive(message(size)))
+}
+
+fn message(size: u32) -> Message {
+    Message {
+        size: Size::Fixed(size.max(1)),
+        remote_size: None,
+        call: Call::ReadWrite,
+        timeout: None,
+        non_blocking: false,
+        sctp: SctpMessage::default(),
+    }
+}
+
+fn flowop(name: &str, action: Action) -> Flowop {
+    Flowop {
+        name: name.to_owned(),
+        action,
+        connection: None,
+        count: 1,
+        repeat: 1,
+        batch: 1,
+        rate: None,
+        duration: None,
+        can_fail: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::mirror;
+
+    fn names(group: &Group) -> Vec<&str> {
+        group.transactions.iter().flat_map(|part| &part.flowops).map(|flowop| flowop.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_stream_is_the_other_sides_maerts() {
+        let setup = Setup::new("h");
+        let other = mirror(&stream(&setup, 8192), "h", &|_| Vec::new());
+        assert_eq!(names(&other.groups[0]), ["accept", "read", "disconnect"]);
+        assert_eq!(names(&maerts(&setup, 8192).groups[0]), ["connect", "read", "disconnect"]);
+    }
+
+    #[test]
+    fn both_directions_have_as_many_strands_each() {
+        let both = bidirec(&Setup { instances: 4, ..Setup::new("h") }, 1024);
+        assert_eq!(both.groups.iter().map(|group| group.strands).collect::<Vec<_>>(), [4, 4]);
+    }
+
+    #[test]
+    fn only_what_waits_for_answers_sends_at_once() {
+        let no_delay = |profile: Profile| match &profile.groups[0].transactions[0].flowops[0].action {
+            Action::Connect(endpoint) => endpoint.no_delay,
+            other => panic!("{other:?} is no connect"),
+        };
+        let setup = Setup::new("h");
+        assert!(no_delay(rr(&setup, 1, 1)) && no_delay(crr(&setup, 1, 1)));
+        assert!(!no_delay(stream(&setup, 1)) && !no_delay(udp_rr(&setup, 1, 1)));
+        assert!(!no_delay(rr(&Setup { no_delay: Some(false), ..setup }, 1, 1)));
+    }
+
+    #[test]
+    fn each_round_of_crr_has_a_connection_of_its_own() {
+        let crr = crr(&Setup::new("h"), 64, 1024);
+        assert_eq!(crr.groups[0].transactions.len(), 1);
+        assert_eq!(names(&crr.groups[0]), ["connect", "write", "read", "disconnect"]);
+    }
+}

@@ -1,0 +1,268 @@
+//! What a profile needs that this kernel cannot do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
+
+use crate::language::{Action, Endpoint, Profile, Protocol};
+
+/// Something that cannot be done here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What: a protocol, or an algorithm of congestion control.
+    pub what: String,
+    /// The system's word for why.
+    pub why: String,
+    /// Every flowop that needs it.
+    pub places: Vec<Place>,
+    /// The way out, if there is one.
+    pub help: Option<String>,
+}
+
+/// A flowop of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The name of its group.
+    pub group: String,
+    /// The name of its transaction.
+    pub transaction: String,
+    /// Its type.
+    pub flowop: String,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be used here: {}", self.what, self.why)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.group, self.transaction, self.flowop)
+    }
+}
+
+/// What this kernel lacks for `profile`. The other side's kernel answers for itself.
+pub fn lacks(profile: &Profile) -> Vec<Lack> {
+    Support::new(&Kernel).lacks(profile)
+}
+
+/// Tries out what a kernel can do.
+pub trait Probe {
+    /// Opens a socket as the protocol needs it.
+    fn socket(&self, protocol: Protocol) -> io::Result<()>;
+    /// Sets a TCP socket's congestion control.
+    fn congestion(&self, algorithm: &str) -> io::Result<()>;
+    /// The algorithms that are loaded.
+    fn algorithms(&self) -> Vec<String>;
+}
+
+/// Finds what a profile lacks where `probe` looks.
+pub struct Support<'p> {
+    probe: &'p dyn Probe,
+}
+
+impl<'p> Support<'p> {
+    /// By what `probe` finds.
+    pub fn new(probe: &'p dyn Probe) -> Self {
+        Self { probe }
+    }
+
+    /// What `profile` needs in vain: each once, in the order of the profile.
+    pub fn lacks(&self, profile: &Profile) -> Vec<Lack> {
+        let mut known: BTreeMap<Need, Option<usize>> = BTreeMap::new();
+        let mut lacks: Vec<Lack> = Vec::new();
+        for (endpoint, place) in endpoints(profile) {
+            for need in needs(endpoint) {
+                let lack = *known.entry(need.clone()).or_insert_with(|| {
+                    lacks.push(self.try_out(&need)?);
+                    Some(lacks.len() - 1)
+                });
+                if let Some(lack) = lack {
+                    lacks[lack].places.push(place.clone());
+                }
+            }
+        }
+        lacks
+    }
+
+    fn try_out(&self, need: &Need) -> Option<Lack> {
+        let (what, why, help) = match need {
+            Need::Protocol(protocol) => {
+                let what = format!("protocol {}", protocol.name());
+                match (self.probe.socket(*protocol), protocol) {
+                    (Err(error), _) => (what, reason(&error), protocol_help(*protocol)),
+                    (Ok(()), Protocol::Rds) => (what, "nothing here speaks RDS: not implemented".to_owned(), None),
+                    (Ok(()), _) => return None,
+                }
+            }
+            Need::Congestion(algorithm) => {
+                let error = self.probe.congestion(algorithm).err()?;
+                let what = format!("congestion control {algorithm}");
+                (what, reason(&error), Some(self.congestion_help(algorithm, &error)))
+            }
+        };
+        Some(Lack { what, why, places: Vec::new(), help })
+    }
+
+    fn congestion_help(&self, algorithm: &str, error: &io::Error) -> String {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            return format!("as root, add {algorithm} to net.ipv4.tcp_allowed_congestion_control");
+        }
+        let loaded = self.probe.algorithms().join(", ");
+        format!("`modprobe tcp_{algorithm}` loads it, if the kernel was built with it; loaded are {loaded}")
+    }
+}
+
+/// What an endpoint needs of the kernel.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Protocol(Protocol),
+    Congestion(String),
+}
+
+fn needs(endpoint: &Endpoint) -> impl Iterator<Item = Need> {
+    let tcp = matches!(endpoint.protocol, Protocol::Tcp | Protocol::Tls);
+    let congestion = endpoint.congestion.clone().filter(|_| tcp).map(Need::Congestion);
+    std::iter::once(Need::Protocol(endpoint.protocol)).chain(congestion)
+}
+
+fn endpoints(profile: &Profile) -> impl Iterator<Item = (&Endpoint, Place)> {
+    profile.groups.iter().flat_map(|group| {
+        group.transactions.iter().flat_map(move |transaction| {
+            transaction.flowops.iter().filter_map(move |flowop| {
+                let (Action::Connect(endpoint) | Action::Accept(endpoint)) = &flowop.action else { return None };
+                let place = Place {
+                    group: group.name.clone(),
+                    transaction: transaction.name.clone(),
+                    flowop: flowop.name.clone(),
+                };
+                Some((&**endpoint, place))
+            })
+        })
+    })
+}
+
+/// The kernel's word without the number that Rust adds, in this program's voice.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    text.to_lowercase()
+}
+
+fn protocol_help(protocol: Protocol) -> Option<String> {
+    let help = match protocol {
+        Protocol::Sctp => "`modprobe sctp` loads it, if the kernel was built with it",
+        Protocol::Vsock => {
+            "`modprobe vhost_vsock` on the host of VMs and `modprobe vmw_vsock_virtio_transport` in a VM"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+/// The kernel that this runs on.
+pub struct Kernel;
+
+impl Probe for Kernel {
+    fn socket(&self, protocol: Protocol) -> io::Result<()> {
+        const IP: [AddressFamily; 2] = [AddressFamily::INET, AddressFamily::INET6];
+        let (families, kind, number): (&[AddressFamily], _, _) = match protocol {
+            Protocol::Tcp | Protocol::Tls => (&IP, SocketType::STREAM, None),
+            Protocol::Udp | Protocol::Quic => (&IP, SocketType::DGRAM, None),
+            Protocol::Sctp => (&IP, SocketType::STREAM, Some(ipproto::SCTP)),
+            Protocol::Unix => (&[AddressFamily::UNIX], SocketType::STREAM, None),
+            Protocol::UnixDgram => (&[AddressFamily::UNIX], SocketType::DGRAM, None),
+            Protocol::Vsock => (&[AddressFamily::VSOCK], SocketType::STREAM, None),
+            Protocol::Rds => (&[AddressFamily::RDS], SocketType::SEQPACKET, None),
+        };
+        // Either family of IP will do; the word of the first is as good as the other's.
+        let mut tried = families.iter().map(|family| socket(*family, kind, number).map(drop));
+        let first = tried.next().unwrap_or(Ok(()));
+        if first.is_ok() || tried.any(|other| other.is_ok()) { Ok(()) } else { Ok(first?) }
+    }
+
+    fn congestion(&self, algorithm: &str) -> io::Result<()> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)
+            .or_else(|_| socket(AddressFamily::INET6, SocketType::STREAM, None))?;
+        Ok(sockopt::set_tcp_congestion(&socket, algorithm)?)
+    }
+
+    fn algorithms(&self) -> Vec<String> {
+        let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+        list.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::{Variables, parse};
+
+    /// A kernel that has TCP, and cubic.
+    struct Small;
+
+    impl Probe for Small {
+        fn socket(&self, protocol: Protocol) -> io::Result<()> {
+            match protocol {
+                Protocol::Tcp | Protocol::Tls | Protocol::Rds => Ok(()),
+                _ => Err(rustix::io::Errno::PROTONOSUPPORT.into()),
+            }
+        }
+
+        fn congestion(&self, algorithm: &str) -> io::Result<()> {
+            match algorithm {
+                "cubic" => Ok(()),
+                "vegas" => Err(rustix::io::Errno::PERM.into()),
+                _ => Err(rustix::io::Errno::NOENT.into()),
+            }
+        }
+
+        fn algorithms(&self) -> Vec<String> {
+            vec!["cubic".to_owned(), "vegas".to_owned()]
+        }
+    }
+
+    fn lacking(endpoints: &[&str]) -> Vec<Lack> {
+        let flowops: String =
+            endpoints.iter().map(|options| format!("<flowop type=accept options='remotehost=h {options}'/>")).collect();
+        let text = format!("<profile><group nthreads=1 name=g><transaction>{flowops}");
+        let profile = parse("p.xml", &text, &Variables::new()).expect("it is sound").profile;
+        Support::new(&Small).lacks(&profile)
+    }
+
+    #[test]
+    fn what_the_kernel_has_is_no_lack() {
+        assert_eq!(lacking(&["protocol=tcp cc=cubic", "protocol=ssl"]), []);
+    }
+
+    #[test]
+    fn a_lack_is_told_once_with_all_its_places() {
+        let lacks = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
+        assert_eq!(lacks.len(), 1);
+        assert_eq!(lacks[0].to_string(), "protocol sctp cannot be used here: protocol not supported");
+        assert_eq!(lacks[0].places.iter().map(Place::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
+        assert!(lacks[0].help.as_ref().is_some_and(|help| help.contains("modprobe sctp")));
+    }
+
+    #[test]
+    fn the_way_to_an_algorithm_depends_on_what_bars_it() {
+        let help = |cc: &str| lacking(&[&format!("protocol=tcp cc={cc}")])[0].help.clone().expect("there is a way");
+        assert_eq!(help("vegas"), "as root, add vegas to net.ipv4.tcp_allowed_congestion_control");
+        let module = "`modprobe tcp_bbr` loads it, if the kernel was built with it; loaded are cubic, vegas";
+        assert_eq!(help("bbr"), module);
+    }
+
+    #[test]
+    fn nothing_speaks_rds_even_where_the_kernel_does() {
+        assert_eq!(lacking(&["protocol=rds"])[0].why, "nothing here speaks RDS: not implemented");
+    }
+
+    #[test]
+    fn this_kernel_has_tcp_and_its_own_algorithms_but_not_invented_ones() {
+        assert!(Kernel.socket(Protocol::Tcp).is_ok());
+        assert!(Kernel.congestion("nosuch").is_err());
+    }
+}

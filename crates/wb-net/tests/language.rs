@@ -1,0 +1,543 @@
+//! How profiles are read, and what is said of those that cannot be.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use wb_net::language::{
+    Action, Check, Extent, Fault, Faults, PartialReliability, Profile, Protocol, Read, Size, StrandKind, Variables,
+    check, parse, text_of,
+};
+
+/// A profile of one group that connects and then does `flowops`.
+fn connected(flowops: &str) -> String {
+    format!(
+        "<profile name='p'><group nthreads='1'><transaction>\n\
+         <flowop type='connect' options='remotehost=h protocol=tcp'/>\n{flowops}\n\
+         </transaction></group></profile>"
+    )
+}
+
+fn read(text: &str) -> Read {
+    read_with(text, &[])
+}
+
+fn read_with(text: &str, variables: &[(&str, &str)]) -> Read {
+    let variables: Variables = variables.iter().copied().collect();
+    parse("p.xml", text, &variables).unwrap_or_else(|faults| panic!("{}", drawn(&faults)))
+}
+
+fn faults(text: &str) -> Faults {
+    faults_with(text, &[])
+}
+
+fn faults_with(text: &str, variables: &[(&str, &str)]) -> Faults {
+    let variables: Variables = variables.iter().copied().collect();
+    match parse("p.xml", text, &variables) {
+        Err(faults) => faults,
+        Ok(read) => panic!("nothing is wrong with {read:?}"),
+    }
+}
+
+/// `line:column message [label]`, a line each.
+fn lines(faults: &Faults) -> String {
+    let line = |fault: &Fault| format!("{}:{} {} [{}]", fault.line, fault.column, fault.message, fault.label);
+    faults.faults().iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn listed(text: &str) -> String {
+    lines(&faults(text))
+}
+
+/// As the command line draws it.
+fn drawn(faults: &Faults) -> String {
+    let mut text = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(100)
+        .render_report(&mut text, faults)
+        .expect("a string takes everything");
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+fn notes(read: &Read) -> String {
+    read.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn actions(profile: &Profile) -> impl Iterator<Item = &Action> {
+    let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
+    transactions.flat_map(|transaction| &transaction.flowops).map(|flowop| &flowop.action)
+}
+
+#[test]
+fn a_wrong_word_is_shown_where_it_stands() {
+    assert_snapshot!(drawn(&faults(&connected("<flowop type='write' options='sise=64'/>"))), @r"
+     × there is no option `sise`
+      ╭─[p.xml:3:31]
+    2 │ <flowop type='connect' options='remotehost=h protocol=tcp'/>
+    3 │ <flowop type='write' options='sise=64'/>
+      ·                               ──┬─
+      ·                                 ╰── did you mean `size`?
+    4 │ </transaction></group></profile>
+      ╰────
+     help: `write` knows conn, size, rsize, batch_size, count, repeat, rate, duration, canfail,
+           non_blocking, timeout, poll_timeout, and some of SCTP
+    ");
+}
+
+#[test]
+fn several_faults_are_all_shown() {
+    let text = "<profile name='p'>\n<group>\n<transaction iterations='5' duration='0'>\n\
+        <flowop type='conect' options='protocol=tcp'/>\n</transaction>\n</group>\n</profile>\n";
+    assert_snapshot!(drawn(&faults(text)), @r#"
+      × `p.xml` has 4 faults
+
+    Error:
+      × a group does not say how many strands it has
+       ╭─[p.xml:2:1]
+     1 │ <profile name='p'>
+     2 │ <group>
+       · ───┬───
+       ·    ╰── `nthreads` or `nprocs` is missing
+     3 │ <transaction iterations='5' duration='0'>
+       ╰────
+      help: write `nthreads="1"`
+
+    Error:
+      × a transaction with both `iterations` and `duration`
+       ╭─[p.xml:3:29]
+     2 │ <group>
+     3 │ <transaction iterations='5' duration='0'>
+       ·                             ────┬───
+       ·                                 ╰── `iterations` is given, too
+     4 │ <flowop type='conect' options='protocol=tcp'/>
+       ╰────
+      help: leave one away: uperf would look at the last only
+
+    Error:
+      × `0` is no time at all
+       ╭─[p.xml:3:39]
+     2 │ <group>
+     3 │ <transaction iterations='5' duration='0'>
+       ·                                       ┬
+       ·                                       ╰── must be more than 0
+     4 │ <flowop type='conect' options='protocol=tcp'/>
+       ╰────
+      help: a time is a number with ns, us, ms, s or min; without, it is in seconds: 500us, 10ms,
+            1.5s, 30
+
+    Error:
+      × there is no flowop `conect`
+       ╭─[p.xml:4:15]
+     3 │ <transaction iterations='5' duration='0'>
+     4 │ <flowop type='conect' options='protocol=tcp'/>
+       ·               ───┬──
+       ·                  ╰── did you mean `connect`?
+     5 │ </transaction>
+       ╰────
+      help: known are connect, accept, disconnect, read, write, recv, send, recvfrom, sendto, readv,
+            writev, sendfile, sendfilev, think, nop
+    "#);
+}
+
+#[test]
+fn a_removed_dialect_is_named_as_such() {
+    let flowops = "<flowop type='write' options='async subtype=rdma size=100'/>\n<flowop type='wait'/>";
+    assert_snapshot!(listed(&connected(flowops).replace("=tcp", "=udapl")), @r"
+    2:55 there is no protocol `udapl` [unknown]
+    3:31 there is no option `async` [unknown]
+    3:37 there is no option `subtype` [unknown]
+    4:15 there is no flowop `wait` [unknown]
+    ");
+}
+
+#[test]
+fn every_unset_variable_is_named_once() {
+    let text = "<profile><group nthreads='$n'><transaction duration='$time'>
+        <flowop type='connect' options='remotehost=$h protocol=$proto'/>
+        <flowop type='write' options='size=rand($min,${max})'/><flowop type='read' options='size=${max}'/>
+        <flowop type='think' options='$how'/>
+        <flowop type='nop' options='count=$a-b rate=$empty'/>";
+    let faults = faults_with(text, &[("hh", "x"), ("empty", "")]);
+    assert_snapshot!(lines(&faults), @r"
+    1:27 the variable `n` is not set, or empty [used here]
+    1:54 the variable `time` is not set, or empty [used here]
+    2:52 the variable `h` is not set, or empty [did you mean `hh`?]
+    2:64 the variable `proto` is not set, or empty [used here]
+    3:49 the variable `min` is not set, or empty [used here]
+    3:54 the variable `max` is not set, or empty [used here]
+    4:39 the variable `how` is not set, or empty [used here]
+    5:43 `$a-b` names no variable [not a variable]
+    5:53 the variable `empty` is not set, or empty [used here]
+    ");
+    assert_eq!(faults.faults()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
+}
+
+#[test]
+fn variables_are_filled_in_wherever_they_stand() {
+    let text = "<profile name='${what}-test'><group nprocs='$N'><transaction iterations=$i rate=${r}>
+        <flowop type=connect options='remotehost=${H}.example.org protocol=$proto'>
+        <flowop type=write options='size=rand(${min},$max)'>
+        <flowop type=read options=\"$opts\">";
+    let mut given = vec![("what", "My"), ("N", "3"), ("i", "1k"), ("r", "10"), ("H", "Www"), ("proto", "TCP")];
+    given.extend([("min", "1"), ("max", "8k"), ("opts", "size=$max  count=2")]);
+    let read = read_with(text, &given);
+    assert_eq!(read.profile.name, "My-test");
+    let group = &read.profile.groups[0];
+    assert_eq!((group.strands, group.kind), (3, StrandKind::Process));
+    assert_eq!((group.transactions[0].extent, group.transactions[0].rate), (Extent::Iterations(1024), Some(10.0)));
+    let flowops = &group.transactions[0].flowops;
+    let Action::Connect(endpoint) = &flowops[0].action else { panic!("no connect") };
+    assert_eq!((endpoint.remote.as_str(), endpoint.protocol), ("Www.example.org", Protocol::Tcp));
+    let Action::Send(message) = &flowops[1].action else { panic!("no write") };
+    assert_eq!(message.size, Size::Random { min: 1, max: 8192 });
+    assert_eq!(flowops[2].count, 2);
+}
+
+#[test]
+fn a_fault_in_a_variables_value_is_shown_where_the_variable_is_used() {
+    let faults = faults_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
+    assert_eq!(faults.faults()[0].text, "$opts");
+}
+
+#[test]
+fn old_profiles_are_read_as_they_are() {
+    let text = "\u{feff} <!-- > a note -->\n<Profile NAME = \"Old\" >  >
+        <group nthreads=2 >
+          <transaction iterations=\"1\">
+            <flowop type=\"CONNECT\" options=\"RemoteHost=Here Protocol=UDP\">
+          <transaction duration = 5m>
+            <flowop type='Redv' options='size=rand( 1 , 1.5K )' />
+        <group nprocs='1' name='a &amp; b'><transaction><flowop type=nop/>";
+    let read = read(text);
+    let profile = &read.profile;
+    assert_eq!(profile.name, "Old");
+    assert_eq!(profile.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["Group0", "a & b"]);
+    assert_eq!(profile.groups[0].transactions.len(), 2);
+    let second = &profile.groups[0].transactions[1];
+    assert_eq!((second.name.as_str(), second.extent), ("Txn1", Extent::Window(Duration::from_millis(5))));
+    assert_eq!(second.flowops[0].name, "readv");
+    let Some(Action::Connect(endpoint)) = actions(profile).next() else { panic!("no connect") };
+    assert_eq!(endpoint.remote, "Here");
+    assert_snapshot!(notes(&read), @r"line 6: `5m` means 5 milliseconds, as in uperf: write 5ms or 5min");
+}
+
+#[test]
+fn a_profile_without_a_name_is_called_like_its_file() {
+    let text = "<profile><group nthreads=1><transaction><flowop type=nop/>";
+    let read = parse("some/where/mine.xml", text, &Variables::new()).expect("it is sound");
+    assert_eq!(read.profile.name, "mine");
+}
+
+#[test]
+fn what_changes_nothing_is_noted() {
+    let text = "<profile><group nthreads=1><transaction rate=1k>
+        <flowop type=connect options='remotehost=h protocol=sctp tcp_nodelay cc=bbr engine=pkcs11 stack=rack size=4'/>
+        <flowop type=write options='size=4 sctp_pr_policy=rtt sctp_pr_value=50'/>
+        <flowop type=read options='size=rand(1,2) rsize=8'/>
+        <flowop type=disconnect options='remotehost=h protocol=tcp'/>";
+    let read = read(text);
+    assert_snapshot!(notes(&read), @r"
+    line 1: a rate of `1k` means 1024 per second, as in uperf
+    line 2: `tcp_nodelay` means nothing with protocol sctp
+    line 2: `cc` means nothing with protocol sctp
+    line 2: `engine` is OpenSSL's and is passed over: TLS is done by rustls
+    line 2: `stack` is FreeBSD's and is passed over: Linux has one TCP stack
+    line 2: `size` means nothing on `connect`
+    line 3: Linux has no policy `rtt`: messages are never given up
+    line 4: `rsize` is passed over: the other side takes messages of random size as they are
+    line 5: `remotehost` means nothing on `disconnect`
+    line 5: `protocol` means nothing on `disconnect`
+    ");
+    let Some(Action::Send(message)) = actions(&read.profile).nth(1) else { panic!("no write") };
+    assert_eq!(message.sctp.partial, Some(PartialReliability::Never));
+}
+
+#[test]
+fn what_protects_is_strict() {
+    let text = "<profile name='p' colour='red'>
+        <group nthreads='0'>
+          <transaction iterations='1' iterations='2' speed='9'>
+            <flowop options='size=4'/>
+            <flowop type='connect'/>
+            <flowop type='connect' options='remotehost=h protocol=tpc port=70000 conn=0'/>
+            <flowop type='write' options='count=10k'/>
+            <flowop type='read' options='size=rand(0,4) size=8'/>
+            <flowop type='read' options='size=rand(8,4)'/>
+            <flowop type='read' options='size=rand(8,4'/>
+            <flowop type='think' options='idle busy'/>
+            <flowop type='think' options='duration=5parsec canfail=yes timeout'/>
+          </transaction>
+          <transactoin/>
+        </group>
+        <group nthreads='1' nprocs='1'></group>
+        <group nprocs='4'>
+          <transaction></transaction>
+          <transaction><flowop type='accept' options='remotehost=h protocol=tcp port=5001'/></transaction>
+          <flowop type='nop'/>
+        </group>
+        <transaction/>
+        </profile>
+        <profile>
+        <group nthreads='1'><transaction><flowop type='nop'/>";
+    assert_snapshot!(listed(text), @r"
+    1:19 `profile` has no attribute `colour` [unknown]
+    2:26 `0` is out of range [out of range]
+    3:39 `iterations` is given twice [again here]
+    3:54 `transaction` has no attribute `speed` [unknown]
+    4:13 a flowop without a type [`type` is missing]
+    5:13 `connect` has no `remotehost` [`remotehost` is missing]
+    5:13 `connect` has no `protocol` [`protocol` is missing]
+    6:67 there is no protocol `tpc` [did you mean `tcp`?]
+    6:76 `70000` is out of range [out of range]
+    6:87 `0` is out of range [out of range]
+    7:13 `write` has no `size` [`size` is missing]
+    7:49 `10k` is no whole number [not a whole number]
+    8:52 a size of `0` is out of range [out of range]
+    8:57 `size` is given twice [again here]
+    9:47 a random size from 8 to 4 bytes [the smallest is above the largest]
+    10:47 `rand(8,4` is no size [not a size]
+    11:13 `think` has no `duration` [`duration` is missing]
+    11:48 a think is idle or busy, not both [`idle` is given, too]
+    12:52 `5parsec` is no time [not a time]
+    12:60 `canfail` takes no value [here]
+    12:72 `timeout` has no value [a value is missing]
+    14:12 there is no element `transactoin` [did you mean `transaction`?]
+    16:9 a group without transactions [it does nothing]
+    16:29 a group of threads and of processes [`nthreads` is given, too]
+    18:11 a transaction without flowops [it does nothing]
+    19:81 4 processes cannot all accept at one port [fixed for all of them]
+    20:11 a flowop outside of a transaction [here]
+    22:9 a transaction outside of a group [here]
+    24:9 a second profile [starts here]
+    25:9 a group outside of a profile [here]
+    ");
+}
+
+#[test]
+fn ill_formed_markup_is_shown_where_it_starts() {
+    let text = "hello <profile name='p'>
+        < >
+        <group nthreads='1>
+        <transaction iterations \" duration=''>
+        <flowop type='nop' <flowop type='nop'/>
+        <!-- never ends";
+    assert_snapshot!(listed(text), @r#"
+    1:1 text outside of any tag [here]
+    2:9 a tag without a name [here]
+    3:9 a tag without its end [starts here]
+    3:25 a value without its end [starts here]
+    3:26 `1>` is no whole number [not a whole number]
+    4:22 `iterations` has no value [a value is missing]
+    4:33 a stray `"` in a tag [here]
+    4:35 `duration` has no value [empty]
+    5:9 a tag without its end [starts here]
+    6:9 `<!--` has no end [starts here]
+    "#);
+}
+
+#[test]
+fn empty_texts_are_no_profiles() {
+    assert_snapshot!(listed(""), @r"1:1 there is no profile in this text []");
+    assert_snapshot!(listed("<profile name='p'/>"), @r"1:1 a profile without groups [it does nothing]");
+    assert_snapshot!(listed("<group nthreads='1'><transaction><flowop type='nop'/>"), @r"1:1 a group outside of a profile [here]");
+}
+
+#[test]
+fn a_connection_that_is_certainly_not_open_is_an_error() {
+    let text = connected(
+        "<flowop type='write' options='conn=2 size=4'/>\n<flowop type='disconnect'/>\n\
+         <flowop type='read' options='size=4'/>",
+    );
+    assert_snapshot!(drawn(&faults(&text)), @r#"
+      × `p.xml` has 2 faults
+
+    Error:
+      × `write` uses conn=2, which is not open
+       ╭─[p.xml:3:31]
+     2 │ <flowop type='connect' options='remotehost=h protocol=tcp'/>
+     3 │ <flowop type='write' options='conn=2 size=4'/>
+       ·                               ───┬──
+       ·                                  ╰── nothing before opens it
+     4 │ <flowop type='disconnect'/>
+       ╰────
+      help: open it earlier in this group: `<flowop type="connect" options="conn=2 remotehost=…
+            protocol=…"/>`
+
+    Error:
+      × `read` uses a connection without a name, which is not open
+       ╭─[p.xml:5:1]
+     4 │ <flowop type='disconnect'/>
+     5 │ <flowop type='read' options='size=4'/>
+       · ───────────────────┬──────────────────
+       ·                    ╰── it is disconnected before
+     6 │ </transaction></group></profile>
+       ╰────
+      help: open it earlier in this group: `<flowop type="connect" options="remotehost=… protocol=…"/
+            >`
+    "#);
+}
+
+#[test]
+fn a_disconnect_in_a_loop_is_counted() {
+    let rounds = |opened: u32, closed: u32| {
+        format!(
+            "<profile><group nthreads=1>
+             <transaction iterations={opened}><flowop type=connect options='remotehost=h protocol=tcp'/></transaction>
+             <transaction iterations={closed}><flowop type=disconnect /></transaction>
+             <transaction><flowop type=write options='size=4'/>"
+        )
+    };
+    read(&rounds(5, 4));
+    assert_snapshot!(listed(&rounds(5, 5)), @r"4:27 `write` uses a connection without a name, which is not open [it is disconnected before]");
+    let uncertain = rounds(5, 4).replace("iterations=4", "duration=1s");
+    read(&uncertain);
+    read(&uncertain.replace("iterations=5", "duration=1s"));
+    read(&rounds(5, 0).replace("type=disconnect", "type=read options='conn=7 size=1'"));
+}
+
+#[test]
+fn a_datagram_is_not_larger_than_it_can_be() {
+    let text = connected("<flowop type='write' options='size=64k'/>");
+    read(&text);
+    assert_snapshot!(listed(&text.replace("=tcp", "=udp")), @r"3:1 a message of 65536 bytes over UDP [too large for a datagram]");
+}
+
+#[test]
+fn other_files_are_no_profiles() {
+    assert_snapshot!(lines(&text_of("p.xml", b"<profile>\n\xff\xfe").expect_err("no UTF-8")), @r"2:1 this file is not UTF-8 [from here on]");
+    let large = vec![b' '; 1024 * 1024 + 1];
+    assert_snapshot!(lines(&text_of("p.xml", &large).expect_err("too large")), @r"1:1 `p.xml` is larger than 1 MiB []");
+    assert!(parse("p.xml", &" ".repeat(large.len()), &Variables::new()).is_err());
+    let growing = connected("<flowop type='write' options='size=${v}${v}'/>");
+    assert_snapshot!(lines(&faults_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 this value grows longer than 64 KiB [here]");
+}
+
+#[test]
+fn a_check_tells_wrong_from_lacking() {
+    let text = connected("<flowop type='write' options='size=4'/>");
+    assert!(matches!(check("p.xml", &text, &Variables::new()), Check::Fine { .. }));
+    assert!(matches!(check("p.xml", "", &Variables::new()), Check::Wrong(_)));
+    let Check::Lacks { lacks, .. } = check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new()) else {
+        panic!("nothing speaks RDS")
+    };
+    assert_eq!(lacks[0].what, "protocol rds");
+}
+
+/// Everything that profiles of users and of examples ask for.
+fn variables() -> Variables {
+    let hosts = ["h", "h1", "h2", "h3", "h4", "host", "host1", "hostlo1", "from", "to"];
+    let mut figures = vec![("nthr", "4"), ("nth", "2"), ("iter", "10"), ("conn", "3"), ("proto", "tcp")];
+    figures.extend([("dur", "10s"), ("msg_w", "64"), ("msg_r", "1k"), ("threads", "4"), ("time", "10s")]);
+    figures.push(("largest", "8k"));
+    hosts.iter().map(|host| (*host, *host)).chain(figures).collect()
+}
+
+fn profiles_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "xml")).collect();
+    paths.sort();
+    paths
+}
+
+fn file(path: &Path) -> Result<Read, Faults> {
+    let bytes = std::fs::read(path).expect("it was listed");
+    let name = path.file_name().expect("a file").to_string_lossy();
+    parse(&name, text_of(&name, &bytes)?, &variables())
+}
+
+#[test]
+fn the_examples_are_sound() {
+    let paths = profiles_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/net"));
+    assert_eq!(paths.len(), 6);
+    for path in paths {
+        let read = file(&path).unwrap_or_else(|faults| panic!("{}", drawn(&faults)));
+        assert!(read.notes.is_empty(), "{}: {}", path.display(), notes(&read));
+        assert_eq!(read.profile.name, path.file_stem().expect("a name").to_string_lossy());
+    }
+}
+
+#[test]
+fn the_profiles_that_users_have_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads");
+    let paths = profiles_in(&folder);
+    if paths.is_empty() {
+        // Not by eprintln!, which is only shown of tests that fail.
+        let skipped = format!("SKIPPED: there are no profiles of users in {}\n", folder.display());
+        std::io::stderr().write_all(skipped.as_bytes()).expect("somebody reads it");
+        return;
+    }
+    assert_eq!(paths.len(), 24);
+    let (read, wrong): (Vec<_>, Vec<_>) = paths.iter().map(|path| file(path)).partition(Result::is_ok);
+    let noted = read.into_iter().flatten().filter(|read| !read.notes.is_empty());
+    let noted: Vec<_> = noted.map(|read| format!("{}\n{}", read.profile.name, notes(&read))).collect();
+    let [Err(faults)] = wrong.as_slice() else { panic!("{wrong:#?}") };
+    assert_eq!(faults.source_name(), "oraclerac.xml");
+    assert_snapshot!(lines(faults), @r"
+    5:68 there is no protocol `udapl` [unknown]
+    8:43 there is no option `async` [unknown]
+    8:49 there is no option `subtype` [unknown]
+    9:18 there is no flowop `wait` [unknown]
+    ");
+    assert_snapshot!(noted.join("\n"), @r"
+    sctp-over-udp
+    line 21: Linux has no policy `rtt`: messages are never given up
+    sctp
+    line 10: Linux has no policy `rtt`: messages are never given up
+    specweb
+    line 75: `remotehost` means nothing on `disconnect`
+    line 75: `protocol` means nothing on `disconnect`
+    iSSL
+    line 5: `engine` is OpenSSL's and is passed over: TLS is done by rustls
+    tcp-change-cc
+    line 6: `stack` is FreeBSD's and is passed over: Linux has one TCP stack
+    ");
+}
+
+const SOUND: &str = "<?xml version='1.0'?><profile name='p'><group nprocs='$nth'><transaction iterations='3' rate='1k'>\
+    <flowop type='connect' options='remotehost=${h} protocol=sctp conn=1 sctp_in_streams=4'/>\
+    <flowop type='write' options='size=rand(1, 8k) conn=1 sctp_pr_policy=ttl sctp_pr_value=5'/><!-- &lt; -->\
+    <flowop type='think' options='duration=1.5ms busy'/></transaction></group></profile>";
+
+/// Pieces that a profile's text is made of, in any order.
+const PIECES: &str = "([<>/='\"&$(){},; \n]|<flowop |type=write |options=|size=rand\\(|\
+    <profile |<group |<transaction>|nthreads=1|\\$\\{|µ){0,60}";
+
+proptest! {
+    #[test]
+    fn no_text_is_too_odd(text in any::<String>()) {
+        let _ = parse("p.xml", &text, &variables());
+    }
+
+    #[test]
+    fn no_markup_is_too_odd(text in PIECES) {
+        let _ = parse("p.xml", &text, &variables());
+    }
+
+    #[test]
+    fn no_change_is_too_odd(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..5_u8, any::<char>()), 0..12)
+    ) {
+        let mut text: Vec<char> = SOUND.chars().collect();
+        for (at, change, with) in changes {
+            let at = at.index(text.len());
+            match change {
+                0 => text[at] = with,
+                1 if text.len() > 1 => drop(text.remove(at)),
+                2 => text.truncate(at + 1),
+                _ => text.insert(at, with),
+            }
+        }
+        let text: String = text.into_iter().collect();
+        if let Err(faults) = parse("p.xml", &text, &variables()) {
+            prop_assert!(!faults.faults().is_empty());
+            for fault in faults.faults() {
+                prop_assert_eq!(text.get(fault.span.clone()), Some(fault.text.as_str()));
+            }
+            drawn(&faults);
+        }
+    }
+}
