@@ -1,0 +1,6 @@
+//! The control connection between `weighbridge net run` and `weighbridge net serve`.
+
+mod frame;
+mod text;
+
+pub use frame::{FrameError, FrameReader, FrameWriter};
