@@ -19,6 +19,8 @@ mod listen;
 mod proof;
 mod secret;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tls;
 mod token;
