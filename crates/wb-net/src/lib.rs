@@ -1,4 +1,5 @@
 //! The network workload engine: profiles in uperf's language, measured from both ends.
+pub mod control;
 pub mod engine;
 pub mod language;
 pub mod mirror;

@@ -1,0 +1,126 @@
+//! The gate: how many unproven connections there are at once, in all and per host.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::limits::Limits;
+
+#[derive(Debug)]
+pub(super) struct Gate {
+    inside: Mutex<Inside>,
+    most: usize,
+    most_per_host: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    all: usize,
+    by_host: HashMap<IpAddr, usize>,
+    turned_away: u64,
+}
+
+/// A place inside the gate, given back when dropped
+#[derive(Debug)]
+pub(super) struct Place {
+    gate: Arc<Gate>,
+    host: IpAddr,
+}
+
+impl Gate {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self { inside: Mutex::default(), most: limits.half_open, most_per_host: limits.half_open_per_host })
+    }
+
+    /// A place for a connection from here, unless there is none left
+    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Place> {
+        let host = host_of(from);
+        let mut inside = self.inside();
+        let here = inside.by_host.get(&host).copied().unwrap_or(0);
+        if inside.all >= self.most || here >= self.most_per_host {
+            inside.turned_away += 1;
+            return None;
+        }
+        inside.all += 1;
+        inside.by_host.insert(host, here + 1);
+        Some(Place { gate: Arc::clone(self), host })
+    }
+
+    pub(super) fn turned_away(&self) -> u64 {
+        self.inside().turned_away
+    }
+
+    /// Counts stay right whatever panicked elsewhere
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut inside = self.gate.inside();
+        inside.all -= 1;
+        match inside.by_host.get_mut(&self.host) {
+            Some(here) if *here > 1 => *here -= 1,
+            // The map holds nobody who is not inside, so strangers cannot grow it.
+            _ => drop(inside.by_host.remove(&self.host)),
+        }
+    }
+}
+
+/// What stands for one host: an IPv4 address however written, or the /64 in which an IPv6 host picks its addresses
+fn host_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(half_open: usize, half_open_per_host: usize) -> Arc<Gate> {
+        Gate::new(&Limits { half_open, half_open_per_host, ..Limits::default() })
+    }
+
+    fn from(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn a_place_is_free_again_once_it_is_left() {
+        let gate = gate(1, 1);
+        let place = gate.enter(from("10.0.0.1")).unwrap();
+        assert!(gate.enter(from("10.0.0.2")).is_none());
+        drop(place);
+        assert!(gate.enter(from("10.0.0.2")).is_some());
+        assert_eq!(gate.turned_away(), 1);
+    }
+
+    #[test]
+    fn one_host_cannot_take_all_places() {
+        let gate = gate(8, 2);
+        let taken = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.enter(from(address)).unwrap());
+        assert!(gate.enter(from("10.0.0.1")).is_none());
+        assert!(gate.enter(from("10.0.0.2")).is_some());
+        drop(taken);
+        assert!(gate.enter(from("10.0.0.1")).is_some());
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_host() {
+        let gate = gate(8, 1);
+        let _taken = gate.enter(from("2001:db8::1")).unwrap();
+        assert!(gate.enter(from("2001:db8::ffff:1")).is_none());
+        assert!(gate.enter(from("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn nobody_who_has_left_is_remembered() {
+        let gate = gate(8, 8);
+        drop((gate.enter(from("10.0.0.1")), gate.enter(from("10.0.0.1")), gate.enter(from("10.0.0.2"))));
+        assert!(gate.inside().by_host.is_empty());
+        assert_eq!(gate.inside().all, 0);
+    }
+}

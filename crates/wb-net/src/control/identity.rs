@@ -1,0 +1,170 @@
+//! The identity: a key of our own, in the self-signed certificate that TLS wants around it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, PublicKeyData};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::fingerprint::Fingerprint;
+use super::secret::{self, SecretFileError};
+
+/// An Ed25519 key and a certificate that it signed itself
+///
+/// Only the key counts, and only the key is kept: the certificate is made anew each time, names nobody and is never
+/// checked for a date.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+    fingerprint: Fingerprint,
+}
+
+/// Why there is no identity
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// No key can be made
+    #[error("no key can be made: {0}")]
+    Unmade(rcgen::Error),
+    /// Its file was not used
+    #[error(transparent)]
+    File(#[from] SecretFileError),
+    /// What a file holds is no key
+    #[error("`{}` holds no private key in PEM form ({reason}): move it away, and a new key is made", path.display())]
+    NoKey {
+        /// The file
+        path: PathBuf,
+        /// What is wrong with it
+        reason: String,
+    },
+}
+
+impl Identity {
+    /// A new identity that nobody has seen before
+    pub fn fresh() -> Result<Self, IdentityError> {
+        KeyPair::generate_for(&PKCS_ED25519).and_then(|key| Self::around(&key)).map_err(IdentityError::Unmade)
+    }
+
+    /// The identity in a file that only its owner can read, made when it is not there
+    pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
+        match Self::load(path) {
+            Err(IdentityError::File(SecretFileError::Unreadable { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let fresh = Self::fresh()?;
+        match secret::create(path, fresh.pem().as_bytes())? {
+            true => Ok(fresh),
+            false => Self::load(path),
+        }
+    }
+
+    /// The fingerprint that others pin
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    pub(super) fn certificate_and_key(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (vec![self.certificate.clone()], PrivateKeyDer::Pkcs8(self.key.clone_key()))
+    }
+
+    fn load(path: &Path) -> Result<Self, IdentityError> {
+        let no_key = |reason: String| IdentityError::NoKey { path: path.into(), reason };
+        let pem = secret::read(path)?;
+        let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|error| no_key(error.to_string()))?;
+        KeyPair::try_from(&key).and_then(|key| Self::around(&key)).map_err(|error| no_key(error.to_string()))
+    }
+
+    fn around(key: &KeyPair) -> Result<Self, rcgen::Error> {
+        Ok(Self {
+            certificate: CertificateParams::default().self_signed(key)?.into(),
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()),
+            fingerprint: Fingerprint::of_public_key(&key.subject_public_key_info()),
+        })
+    }
+
+    fn pem(&self) -> String {
+        let body = BASE64_STANDARD.encode(self.key.secret_pkcs8_der());
+        let lines: Vec<&str> = body.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
+    }
+}
+
+impl Clone for Identity {
+    fn clone(&self) -> Self {
+        Self { certificate: self.certificate.clone(), key: self.key.clone_key(), fingerprint: self.fingerprint }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_the_one_that_a_peer_sees() {
+        let identity = Identity::fresh().unwrap();
+        assert_eq!(Fingerprint::of_certificate(&identity.certificate).unwrap(), identity.fingerprint());
+    }
+
+    #[test]
+    fn an_identity_is_made_once_and_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/folder/key.pem");
+        let made = Identity::load_or_create(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Identity::load_or_create(&path).unwrap().fingerprint(), made.fingerprint());
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft is left behind");
+    }
+
+    #[test]
+    fn an_identity_that_many_make_at_once_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        let made: Vec<Fingerprint> = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| Identity::load_or_create(&path).unwrap())).collect();
+            makers.into_iter().map(|maker| maker.join().unwrap().fingerprint()).collect()
+        });
+        assert!(made.iter().all(|fingerprint| *fingerprint == made[0]), "{made:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        Identity::load_or_create(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o604)).unwrap();
+        let error = Identity::load_or_create(&path).unwrap_err();
+        assert!(matches!(error, IdentityError::File(SecretFileError::Exposed { mode: 0o604, .. })), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        for content in ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            assert!(matches!(Identity::load_or_create(&path), Err(IdentityError::NoKey { .. })));
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn a_private_key_never_shows_in_debug_output() {
+        let identity = Identity::fresh().unwrap();
+        assert_eq!(format!("{identity:?}"), format!("Identity({})", identity.fingerprint()));
+    }
+}

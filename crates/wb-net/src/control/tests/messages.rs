@@ -1,0 +1,100 @@
+//! What happens on a channel, and at its end.
+
+use serde_json::{Value, json};
+
+use super::{channels, listening, meeting_at, tls_client, with_token};
+use crate::control::{Channel, ControlError, FrameError, Hello, Limits, PROTOCOL, hello, proof};
+
+#[tokio::test]
+async fn a_closed_channel_ends_cleanly() {
+    let (mut server, mut client) = channels().await;
+    client.send(&json!({ "last": true })).await.unwrap();
+    client.close().await.unwrap();
+    assert_eq!(server.recv::<Value>().await.unwrap(), Some(json!({ "last": true })));
+    assert_eq!(server.recv::<Value>().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_peer_that_vanishes_is_not_a_clean_end() {
+    let (mut server, client) = channels().await;
+    drop(client);
+    let end = server.recv::<Value>().await;
+    assert!(matches!(end, Err(ControlError::Lost { source: FrameError::Closed, .. })), "{end:?}");
+}
+
+#[tokio::test]
+async fn messages_longer_than_those_of_strangers_pass() {
+    let (server, client) = channels().await;
+    let long = "x".repeat(1 << 20);
+    let ((mut sender, _kept), (_also, mut receiver)) = (server.split(), client.split());
+    let (sent, received) = tokio::join!(sender.send(&long), receiver.recv::<String>());
+    sent.unwrap();
+    assert_eq!(received.unwrap(), Some(long));
+}
+
+#[tokio::test]
+async fn halves_live_in_different_tasks() {
+    let (server, client) = channels().await;
+    let echo = tokio::spawn(async move {
+        let (mut sender, mut receiver) = server.split();
+        while let Some(number) = receiver.recv::<u32>().await.unwrap() {
+            sender.send(&number).await.unwrap();
+        }
+        sender.close().await.unwrap();
+    });
+    let (mut sender, mut receiver) = client.split();
+    let send = tokio::spawn(async move {
+        for number in 0..100_u32 {
+            sender.send(&number).await.unwrap();
+        }
+        sender.close().await.unwrap();
+    });
+    let mut heard = Vec::new();
+    while let Some(number) = receiver.recv::<u32>().await.unwrap() {
+        heard.push(number);
+    }
+    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    send.await.unwrap();
+    echo.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_lives_on() {
+    let (mut server, mut client) = channels().await;
+    let refused = client.send(&"x".repeat(Limits::default().frame)).await;
+    assert!(matches!(refused, Err(ControlError::Lost { source: FrameError::TooLong { .. }, .. })), "{refused:?}");
+    client.send("short").await.unwrap();
+    assert_eq!(server.recv::<String>().await.unwrap().as_deref(), Some("short"));
+}
+
+#[tokio::test]
+async fn a_message_of_another_form_is_named_and_the_next_one_is_read() {
+    let (mut server, mut client): (Channel, Channel) = channels().await;
+    client.send("text").await.unwrap();
+    client.send(&7).await.unwrap();
+    let error = server.recv::<u32>().await.unwrap_err();
+    assert!(matches!(error, ControlError::Lost { source: FrameError::Unexpected { .. }, .. }), "{error:?}");
+    assert_eq!(server.recv::<u32>().await.unwrap(), Some(7));
+}
+
+#[tokio::test]
+async fn another_version_is_refused_and_both_sides_name_both() {
+    let listener = listening(&with_token(), &Limits::default()).await;
+    let (client, peer) = (with_token(), listener.local_addr());
+    let newer = Hello { protocol: PROTOCOL + 1, program: "9.9.9\u{1b}[2J".into() };
+    let speak = async {
+        let (mut frames, meeting) = tls_client(peer, &client).await;
+        proof::authenticate(&mut frames, &meeting, &client).await.unwrap();
+        hello::exchange(&mut frames, peer, newer).await.unwrap_err()
+    };
+    let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };
+    let (at_server, at_client) = tokio::join!(serve, speak);
+    for error in [&at_server, &at_client] {
+        let ControlError::Version { ours, theirs, .. } = error else { panic!("{error:?}") };
+        assert_eq!(ours.protocol.abs_diff(theirs.protocol), 1);
+    }
+    assert!(at_server.to_string().contains("9.9.9\\u{1b}[2J"), "{at_server}");
+
+    let (at_server, at_client) = meeting_at(&listener, &with_token()).await;
+    assert!(at_server.is_ok() && at_client.is_ok());
+}

@@ -1,0 +1,163 @@
+//! TLS 1.3 without authorities: what a certificate says is of no interest, which key it holds is.
+//!
+//! The peer's signature over the handshake is always verified, so a fingerprint stands for a peer that has the private
+//! key. Sessions are never resumed, because a resumed one shows no key.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerIncompatible,
+    ServerConfig, SignatureScheme,
+};
+
+use super::fingerprint::Fingerprint;
+use super::trust::{Credentials, Trust};
+
+/// Names what is spoken inside: [`super::proof`], then [`super::hello`], which negotiates the rest
+pub(super) const ALPN: &[u8] = b"weighbridge-net/1";
+
+/// What a client does at TLS level
+///
+/// A client that trusts pinned keys alone ends the handshake at any other, before it shows its own key.
+pub(super) fn client(credentials: &Credentials) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let pins = match &credentials.trust {
+        Trust::Pinned(pins) => Some(pins.clone()),
+        Trust::Token(_) | Trust::Either(..) => None,
+    };
+    let verifier = KeyVerifier::new(&provider, pins);
+    let (certificate, key) = credentials.identity.certificate_and_key();
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_auth_cert(certificate, key)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// What a server does at TLS level
+///
+/// It lets any key through to [`super::proof`], which weighs key and token together and can give a client its reason.
+pub(super) fn server(credentials: &Credentials) -> Result<ServerConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = KeyVerifier::new(&provider, None);
+    let (certificate, key) = credentials.identity.certificate_and_key();
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_single_cert(certificate, key)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// A certificate held a key that is not pinned
+#[derive(Debug, thiserror::Error)]
+#[error("the key {0} is not pinned")]
+pub(super) struct NotPinned(pub(super) Fingerprint);
+
+/// Lets in a key, any or pinned, whose holder signed the handshake
+#[derive(Debug)]
+struct KeyVerifier {
+    pins: Option<Vec<Fingerprint>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl KeyVerifier {
+    fn new(provider: &CryptoProvider, pins: Option<Vec<Fingerprint>>) -> Self {
+        Self { pins, algorithms: provider.signature_verification_algorithms }
+    }
+
+    fn verify_key(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
+        let presented = Fingerprint::of_certificate(certificate)?;
+        match &self.pins {
+            Some(pins) if !pins.contains(&presented) => {
+                let why = OtherError(Arc::new(NotPinned(presented)));
+                Err(Error::InvalidCertificate(CertificateError::Other(why)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const ONLY_TLS13: Error = Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled);
+
+impl ServerCertVerifier for KeyVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verify_key(certificate).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(ONLY_TLS13)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for KeyVerifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.verify_key(certificate).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(ONLY_TLS13)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
