@@ -24,6 +24,8 @@ pub(crate) struct TransactionPlan {
     pub(crate) flowops: Vec<FlowopPlan>,
     /// Whether anything in it moves data.
     pub(crate) moves_data: bool,
+    /// Whether nothing in it concerns this side.
+    pub(crate) idle: bool,
 }
 
 /// A flowop as one side carries it out.
@@ -92,6 +94,7 @@ impl GroupPlan {
                     extent,
                     period: transaction.rate.map(|rate| 1e9 / rate),
                     moves_data: transaction.flowops.iter().any(moves_data),
+                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, Action::Elsewhere)),
                     flowops,
                 }
             })

@@ -1,5 +1,8 @@
-//! Sessions: a run as the client sees it, and a server's part in one.
+//! Sessions: a run as the client makes it, and a server's part in one.
 //!
-//! Start with [`coordinate`].
+//! Start with [`client`] and [`server`]; [`coordinate`] is the run itself, and [`limits`] what a server does at most.
 
+pub mod client;
 pub mod coordinate;
+pub mod limits;
+pub mod server;

@@ -16,7 +16,10 @@ use crate::engine::{
     hand::{self, Notes},
     plan::GroupPlan,
     raw::{self, RawLog, RawParts},
-    strand::{Signals, Strand},
+    strand::{
+        Signals, Strand,
+        files::{self, Listings},
+    },
     tally::Published,
     work::{Assignment, Executor, Fault, Link, LinkAnnouncement, Places, Settings, Side, StrandTotals},
 };
@@ -93,8 +96,9 @@ impl Prepared {
         let digits = if flowops * hands > MANY_HISTOGRAMS { 2 } else { 3 };
         let mut next = 0;
         for (group, range) in strands.iter().enumerate() {
+            let files = if range.is_empty() { Listings::default() } else { listings(&this.plans[group])? };
             for index in range.clone() {
-                let strand = this.strand(group, index, seed, &places, doors)?;
+                let strand = this.strand(group, index, seed, &places, doors, files.clone())?;
                 let hand = next % hands;
                 next += 1;
                 this.crew(hand, group, digits).strands.push(strand);
@@ -128,6 +132,7 @@ impl Prepared {
         seed: u64,
         places: &[Places],
         doors: &Arc<Doors>,
+        files: Listings,
     ) -> Result<Strand, Fault> {
         let plan = self.plans[group].clone();
         let own_thread = self.executor == Executor::Threads;
@@ -172,7 +177,7 @@ impl Prepared {
                 ends.push((flowop.place, end));
             }
         }
-        Ok(Strand::new(index, self.side, seed, self.settings.deadline, plan, ends, places.len(), own_thread))
+        Ok(Strand::new(index, self.side, seed, self.settings.deadline, plan, ends, files, places.len(), own_thread))
     }
 
     pub(super) fn announcements(&self) -> Vec<LinkAnnouncement> {
@@ -282,6 +287,17 @@ impl Hand {
             reach.touch();
         }
     }
+}
+
+fn listings(plan: &GroupPlan) -> Result<Listings, Fault> {
+    let mut listings = BTreeMap::new();
+    for flowop in plan.transactions.iter().flat_map(|transaction| &transaction.flowops) {
+        if let Action::SendFiles(files) = &flowop.flowop.action {
+            let listed = files::list(files).map_err(|error| Fault::new(error.to_string()))?;
+            listings.insert(flowop.place, listed);
+        }
+    }
+    Ok(Arc::new(listings))
 }
 
 fn carry_out(

@@ -1,9 +1,11 @@
 //! Files: sent by the kernel, picked by chance that both sides know.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{Context, Doing, Intent, Strand, Went, message};
@@ -21,6 +23,9 @@ pub(super) struct Pick {
     file: Option<File>,
     size: u64,
 }
+
+/// The files of a group's flowops, by place. They are listed once, before anything is measured.
+pub(in crate::engine) type Listings = Arc<BTreeMap<u32, Vec<(PathBuf, u64)>>>;
 
 /// The regular files below a folder that can be read and hold something, in the order of their names.
 pub fn list(files: &Files) -> io::Result<Vec<(PathBuf, u64)>> {
@@ -128,7 +133,7 @@ impl Strand {
     }
 
     fn pick_files(&self, flowop: &FlowopPlan, files: &Files) -> io::Result<Vec<Pick>> {
-        let found = list(files)?;
+        let found = self.files.get(&flowop.place).map_or(&[][..], Vec::as_slice);
         self.picked(flowop, files.count, found.len())
             .map(|position| {
                 let (path, size) = &found[position];

@@ -17,7 +17,10 @@ use std::{
     },
 };
 
-use self::{files::Pick, open::Open};
+use self::{
+    files::{Listings, Pick},
+    open::Open,
+};
 use super::{
     clock::{self, Nanos},
     counters::Counters,
@@ -38,6 +41,7 @@ pub(super) struct Strand {
     plan: Arc<GroupPlan>,
     /// By the place of the connect or accept.
     ends: Vec<(u32, End)>,
+    files: Listings,
     open: Vec<Open>,
     /// Connections opened so far, by host.
     opened: Vec<u32>,
@@ -156,6 +160,7 @@ impl Strand {
         deadline: Nanos,
         plan: Arc<GroupPlan>,
         ends: Vec<(u32, End)>,
+        files: Listings,
         hosts: usize,
         own_thread: bool,
     ) -> Self {
@@ -166,6 +171,7 @@ impl Strand {
             deadline,
             plan,
             ends,
+            files,
             open: Vec::new(),
             opened: vec![0; hosts.max(1)],
             at: At::default(),
@@ -206,6 +212,9 @@ impl Strand {
             if self.is_over() {
                 self.give_up();
                 return Step::Ended;
+            }
+            if transaction.idle {
+                return self.at.end.map_or(Step::Ended, |end| Step::Wait(Wait::until(end)));
             }
             if self.at.flowop == 0 && self.at.execution == 0 && matches!(self.doing, Doing::Nothing | Doing::Pacing) {
                 match self.round_begins(transaction) {
