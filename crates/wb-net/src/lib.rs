@@ -5,6 +5,7 @@ pub mod language;
 pub mod mirror;
 pub mod netstat;
 pub mod presets;
+pub mod result;
 pub mod session;
 pub mod support;
 pub mod transport;
