@@ -1,5 +1,7 @@
 //! Every command and flag. Help, man page and completions are all made from here.
 
+pub(crate) mod net;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -72,6 +74,12 @@ pub(crate) enum Command {
     /// What makes measurements noisy on this machine, why, and how to change it
     #[command(after_help = "exit status: 0 where this machine is quiet, 3 where it is not")]
     Doctor(DoctorArgs),
+    /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
+    Net {
+        /// What to do
+        #[command(subcommand)]
+        command: net::NetCommand,
+    },
     /// Print shell completions
     Completions {
         /// For which shell
@@ -371,7 +379,7 @@ fn tool(text: &str) -> Result<String, String> {
     }
 }
 
-fn list(text: &str) -> Result<Numbers, String> {
+pub(crate) fn list(text: &str) -> Result<Numbers, String> {
     let range = |part: &str| -> Option<Vec<u32>> {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
@@ -381,7 +389,7 @@ fn list(text: &str) -> Result<Numbers, String> {
     all.map(|parts| Numbers(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
 }

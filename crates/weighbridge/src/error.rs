@@ -47,6 +47,9 @@ pub(crate) enum Error {
         /// The system's word.
         source: std::io::Error,
     },
+    /// A network profile that cannot be understood.
+    #[error(transparent)]
+    Profile(#[from] wb_net::language::Faults),
     /// A kernel that could not be run.
     #[error("{0}")]
     Kernel(String),
@@ -56,6 +59,7 @@ impl Diagnostic for Error {
     fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
         match self {
             Self::Plan(error) => Diagnostic::help(error),
+            Self::Profile(error) => Diagnostic::help(error),
             Self::Usage { help, .. } | Self::Nothing { help, .. } => Some(Box::new(help)),
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
@@ -67,6 +71,7 @@ impl Diagnostic for Error {
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
         match self {
             Self::Plan(error) => error.source_code(),
+            Self::Profile(error) => error.source_code(),
             _ => None,
         }
     }
@@ -74,6 +79,7 @@ impl Diagnostic for Error {
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
         match self {
             Self::Plan(error) => error.labels(),
+            Self::Profile(error) => error.labels(),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ mod doctor;
 mod exec;
 mod list;
 mod man;
+mod net;
 mod plan;
 mod read;
 mod report;
@@ -35,6 +36,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Agent => exec::agent(),
+        Command::Net { command } => net::net(command, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::declared(), "weighbridge", &mut script);

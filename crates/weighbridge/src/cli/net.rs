@@ -1,0 +1,260 @@
+//! The commands and flags of `weighbridge net`.
+
+use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+use wb_model::{Bytes, Nanos};
+use wb_net::{control::Fingerprint, language::Protocol};
+
+use super::{Numbers, key_value, list};
+
+/// `net`
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetCommand {
+    /// Let clients in that know the token, and carry out their profiles' other side
+    #[command(after_help = "The token comes from --token-file or from WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` makes one.")]
+    Serve(ServeArgs),
+    /// Run a profile with the servers that it names
+    #[command(after_help = RUN_STATUS)]
+    Run(RunArgs),
+    /// Say of profiles whether they are fine, what is wrong with them, or what this kernel cannot do
+    #[command(after_help = "exit status: 0 where all are fine, 1 where one is wrong, 3 where this kernel lacks something")]
+    Check(CheckArgs),
+    /// Print a fresh token
+    Token,
+    /// Print the fingerprint of a key; the key is made if there is none
+    Identity {
+        /// The file of the key
+        file: PathBuf,
+    },
+    /// Messages from here to HOST as fast as they go
+    #[command(after_help = RUN_STATUS)]
+    Stream(PresetArgs),
+    /// Messages from HOST to here as fast as they go
+    #[command(after_help = RUN_STATUS)]
+    Maerts(PresetArgs),
+    /// Messages both ways as fast as they go, over connections of their own
+    #[command(after_help = RUN_STATUS)]
+    Bidirec(PresetArgs),
+    /// Requests and responses, one at a time on each connection
+    #[command(after_help = RUN_STATUS)]
+    Rr(PresetArgs),
+    /// A connection for every request and response
+    #[command(after_help = RUN_STATUS)]
+    Crr(PresetArgs),
+    /// Requests and responses as UDP datagrams; lost ones are counted
+    #[command(after_help = RUN_STATUS)]
+    UdpRr(PresetArgs),
+    /// Carry out strands as a process of their own
+    #[command(hide = true)]
+    Site,
+}
+
+const RUN_STATUS: &str =
+    "exit status: 0 measured, 1 error, 3 cut, lost, failed or unsupported on the way, 130 interrupted";
+
+/// Who this is, and who is trusted
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct TrustFlags {
+    /// A file with the token that both sides know, readable by its owner alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A file with this side's key; made if there is none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) identity: Option<PathBuf>,
+    /// Trust whoever holds the key with this fingerprint; may be given more than once
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) trust: Vec<Fingerprint>,
+}
+
+/// `net serve`
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The address to listen at; other machines reach only one that is not of the loopback
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: IpAddr,
+    /// The port of the control connection
+    #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT)]
+    pub(crate) port: u16,
+    /// Take data connections only on these ports, for firewalls
+    #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
+    pub(crate) data_ports: Option<RangeInclusive<u16>>,
+    /// Pin strands to these CPUs in turn: `0-3,8`
+    #[arg(long, value_name = "LIST", value_parser = list)]
+    pub(crate) cpus: Option<Numbers>,
+    /// End after one session
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// So many sessions at a time
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) max_sessions: usize,
+    /// So many strands in a session
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) max_strands: u64,
+    /// So much memory for a session
+    #[arg(long, value_name = "SIZE", default_value = "2G")]
+    pub(crate) max_memory: Bytes,
+    /// So long for a session
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) max_time: Nanos,
+    /// Who this is, and who is let in
+    #[command(flatten)]
+    pub(crate) trust: TrustFlags,
+}
+
+/// `net check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Profiles
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// A variable of the profiles; otherwise the environment's
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    pub(crate) var: Vec<(String, String)>,
+}
+
+/// `net run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The profile
+    pub(crate) profile: PathBuf,
+    /// A variable of the profile; otherwise the environment's
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    pub(crate) var: Vec<(String, String)>,
+    /// Port of the control connections
+    #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT)]
+    pub(crate) port: u16,
+    /// Print groups, threads, transactions and flowops
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Print flowops
+    #[arg(long, short)]
+    pub(crate) flowops: bool,
+    /// Print transactions
+    #[arg(long, short)]
+    pub(crate) transactions: bool,
+    /// Print threads
+    #[arg(long, short = 'T')]
+    pub(crate) threads: bool,
+    /// Print groups
+    #[arg(long, short)]
+    pub(crate) groups: bool,
+    /// Print what the network interfaces counted
+    #[arg(long, short = 'k')]
+    pub(crate) netstat: bool,
+    /// Print quantiles second by second, and their spread over the seconds
+    #[arg(long)]
+    pub(crate) nested: bool,
+    /// Record nothing but counts
+    #[arg(long, short = 'n', conflicts_with_all = ["all", "flowops", "transactions", "threads", "groups"])]
+    pub(crate) no_statistics: bool,
+    /// How it is run and told
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+}
+
+/// What `net run` and the presets have in common
+#[derive(Debug, Args)]
+pub(crate) struct CommonFlags {
+    /// Between two lines of progress: `500ms`
+    #[arg(long, short, value_name = "TIME", default_value = "1s")]
+    pub(crate) interval: Nanos,
+    /// Print the result as JSON
+    #[arg(long, short = 'J')]
+    pub(crate) json: bool,
+    /// Ask the kernel for the CPU time of every flowop
+    #[arg(long, short = 'p')]
+    pub(crate) cpu: bool,
+    /// Count CPU cycles and instructions over every flowop
+    #[arg(long, short = 'e')]
+    pub(crate) counters: bool,
+    /// Count these events over every flowop
+    #[arg(long, short = 'E', value_name = "EVENT,…", value_delimiter = ',')]
+    pub(crate) events: Vec<String>,
+    /// Write every response time with its flowop's name
+    #[arg(long, short = 'X', value_name = "FILE")]
+    pub(crate) raw: Option<PathBuf>,
+    /// Write intervals and totals as XML
+    #[arg(long, short = 'x', value_name = "FILE")]
+    pub(crate) xml: Option<PathBuf>,
+    /// Cut transactions after this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_duration: Option<Nanos>,
+    /// How long a UDP response is waited for before it counts as lost
+    #[arg(long, value_name = "TIME", default_value = "200ms")]
+    pub(crate) datagram_deadline: Nanos,
+    /// Give strands a thread each up to so many; more are carried out by events
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) max_threads: u32,
+    /// Pin strands to these CPUs in turn: `0-3,8`
+    #[arg(long, value_name = "LIST", value_parser = list)]
+    pub(crate) cpus: Option<Numbers>,
+    /// Where the server of a host of the profile is, if not at its name
+    #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = key_value)]
+    pub(crate) server: Vec<(String, String)>,
+    /// Decides every random choice; without, drawn and told
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Who this is, and who is trusted
+    #[command(flatten)]
+    pub(crate) trust: TrustFlags,
+}
+
+/// The presets
+#[derive(Debug, Args)]
+pub(crate) struct PresetArgs {
+    /// Where `weighbridge net serve` runs: HOST or HOST:PORT
+    pub(crate) host: String,
+    /// How long
+    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = seconds)]
+    pub(crate) runtime: Duration,
+    /// Sizes of messages; of several each is measured
+    #[arg(long, short = 'l', value_name = "SIZE,…", value_delimiter = ',')]
+    pub(crate) message_sizes: Vec<Bytes>,
+    /// Sizes of responses, where they are others than the requests'
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) response_size: Option<Bytes>,
+    /// Protocols; of several each is measured
+    #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = protocol)]
+    pub(crate) protocols: Vec<Protocol>,
+    /// Connections at a time; of several numbers each is measured
+    #[arg(long, short = 'n', value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    pub(crate) instances: Vec<u32>,
+    /// Socket buffers; without, the kernel tunes them
+    #[arg(long, short, value_name = "SIZE")]
+    pub(crate) window: Option<Bytes>,
+    /// Give each connection a process instead of a thread
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// Port of the control connection, where HOST names none
+    #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT)]
+    pub(crate) port: u16,
+    /// How it is run and told
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let range = text.split_once('-').and_then(|(low, high)| Some(low.parse().ok()?..=high.parse().ok()?));
+    let range = range.filter(|range| !range.is_empty() && *range.start() > 0);
+    range.ok_or_else(|| "two ports are expected: `30000-30100`".to_owned())
+}
+
+/// A number alone is seconds, as iperf3 has it.
+fn seconds(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+    }
+    text.parse::<Nanos>().map(|time| Duration::from_nanos(time.0)).map_err(|error| error.to_string())
+}
+
+fn protocol(text: &str) -> Result<Protocol, String> {
+    let known = Protocol::ALL.iter().find(|protocol| protocol.name().eq_ignore_ascii_case(text));
+    let aliases = [("tls", Protocol::Tls), ("unixgram", Protocol::UnixDgram)];
+    let alias = aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, protocol)| protocol);
+    known.or(alias).copied().ok_or_else(|| {
+        let names: Vec<_> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}

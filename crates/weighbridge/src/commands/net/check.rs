@@ -1,0 +1,67 @@
+//! `weighbridge net check`: what is to be known of profiles before they are run.
+
+use std::path::Path;
+
+use wb_net::language::{self, Check, Note, Profile, Variables};
+
+use super::super::print_text;
+use crate::cli::net::CheckArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Checks each.
+pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> {
+    let mut exit = Exit::Fine;
+    for file in &args.files {
+        let name = file.display();
+        match read(file, &args.var) {
+            Ok(Check::Fine { notes, .. }) => print_text(&format!("{name}: fine\n{}", told(&notes)))?,
+            Ok(Check::Lacks { notes, lacks, .. }) => {
+                let lacks: String = lacks.iter().map(|lack| format!("  {lack}\n")).collect();
+                print_text(&format!("{name}: this kernel cannot do all of it\n{lacks}{}", told(&notes)))?;
+                exit = if exit == Exit::Fine { Exit::FellShort } else { exit };
+            }
+            Ok(Check::Wrong(faults)) => {
+                Error::Profile(faults).tell(console);
+                exit = Exit::Error;
+            }
+            Err(error) => {
+                error.tell(console);
+                exit = Exit::Error;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn told(notes: &[Note]) -> String {
+    notes.iter().map(|note| format!("  note: {note}\n")).collect()
+}
+
+fn read(file: &Path, vars: &[(String, String)]) -> Result<Check, Error> {
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).map_err(|source| Error::File { path: name.clone(), source })?;
+    let text = language::text_of(&name, &bytes)?;
+    Ok(language::check(&name, text, &variables(vars)))
+}
+
+fn variables(given: &[(String, String)]) -> Variables {
+    let mut variables = Variables::from_environment();
+    for (name, value) in given {
+        variables.set(name, value);
+    }
+    variables
+}
+
+/// A profile that is to be run, and what is to be known of it.
+pub(super) fn profile(file: &Path, vars: &[(String, String)]) -> Result<(Profile, Vec<String>), Error> {
+    match read(file, vars)? {
+        Check::Fine { profile, notes } => Ok((profile, notes.iter().map(ToString::to_string).collect())),
+        Check::Wrong(faults) => Err(faults.into()),
+        Check::Lacks { profile, notes, lacks } => {
+            let notes = notes.iter().map(ToString::to_string);
+            Ok((profile, notes.chain(lacks.iter().map(ToString::to_string)).collect()))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `weighbridge net`: network workloads.
+
+mod check;
+mod live;
+mod presets;
+mod run;
+mod serve;
+mod trust;
+
+use std::{io, process::Command, sync::Arc};
+
+use wb_net::engine::team::{ChildCommand, serve_child};
+
+use crate::cli::net::NetCommand;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Carries out a command.
+pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        NetCommand::Serve(args) => serve::serve(&args, console),
+        NetCommand::Run(args) => run::run(&args, console),
+        NetCommand::Check(args) => check::check(&args, console),
+        NetCommand::Token => trust::token(),
+        NetCommand::Identity { file } => trust::identity(&file),
+        NetCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
+        NetCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),
+        NetCommand::Bidirec(args) => presets::run(presets::Preset::Bidirec, &args, console),
+        NetCommand::Rr(args) => presets::run(presets::Preset::Rr, &args, console),
+        NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
+        NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
+        NetCommand::Site => {
+            serve_child().map_err(|error| Error::Kernel(error.to_string()))?;
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+/// How processes for strands are made: of this program.
+fn child() -> ChildCommand {
+    Arc::new(|| -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["net", "site"]);
+        Ok(command)
+    })
+}

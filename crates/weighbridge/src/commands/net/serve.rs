@@ -1,0 +1,80 @@
+//! `weighbridge net serve`.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use wb_net::{
+    control::{Limits, Listener},
+    session::{
+        limits::SessionLimits,
+        server::{Server, ServerNews},
+    },
+};
+
+use super::{super::runtime, child, trust};
+use crate::cli::net::ServeArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Serves until somebody ends it.
+pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> {
+    let credentials = trust::credentials(&args.trust)?;
+    let fingerprint = credentials.identity.fingerprint();
+    let server = Server {
+        limits: SessionLimits {
+            sessions: args.max_sessions,
+            strands: args.max_strands,
+            memory: args.max_memory.0,
+            time: Duration::from_nanos(args.max_time.0),
+            ports: args.data_ports.clone(),
+            ..SessionLimits::default()
+        },
+        cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
+        child: child(),
+    };
+    let address = SocketAddr::new(args.listen, args.port);
+    let (quiet, once) = (console.quiet, args.once);
+    runtime()?.block_on(async {
+        let listener = Listener::bind(address, &credentials, &Limits::default()).await;
+        let listener = listener.map_err(|error| Error::Usage {
+            what: error.to_string(),
+            help: "choose another address with --listen or another port with --port".to_owned(),
+        })?;
+        let at = listener.local_addr();
+        eprintln!("serving at {at}, with the key {fingerprint}");
+        let done = Arc::new(tokio::sync::Notify::new());
+        let over = done.clone();
+        let tell = move |news: ServerNews| {
+            if !quiet {
+                match &news {
+                    ServerNews::Refused(from, error) => eprintln!("{from}: refused: {error}"),
+                    ServerNews::Begun(from, key) => eprintln!("{from}: begins, with the key {key}"),
+                    ServerNews::Over(from, how) => eprintln!("{from}: {how}"),
+                }
+            }
+            if once && matches!(news, ServerNews::Over(..)) {
+                over.notify_one();
+            }
+        };
+        tokio::select! {
+            () = server.serve(&listener, tell) => {
+                Err(Error::Kernel("the listening socket is broken".to_owned()))
+            }
+            () = done.notified() => Ok(Exit::Fine),
+            () = ended() => Ok(Exit::Fine),
+        }
+    })
+}
+
+/// Until somebody ends this program.
+pub(super) async fn ended() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

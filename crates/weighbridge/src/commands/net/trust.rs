@@ -1,0 +1,58 @@
+//! Tokens and keys.
+
+use std::path::Path;
+
+use wb_net::control::{Credentials, Identity, Token, Trust};
+
+use super::super::print_text;
+use crate::cli::net::TrustFlags;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// The variable that holds a token where no file is named.
+const VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
+
+/// Prints a fresh token.
+pub(super) fn token() -> Result<Exit, Error> {
+    let token = Token::fresh().map_err(|error| Error::Kernel(error.to_string()))?;
+    print_text(&format!("{}\n", token.reveal()))?;
+    Ok(Exit::Fine)
+}
+
+/// Prints the fingerprint of a key.
+pub(super) fn identity(file: &Path) -> Result<Exit, Error> {
+    let identity = Identity::load_or_create(file).map_err(|error| Error::Kernel(error.to_string()))?;
+    print_text(&format!("{}\n", identity.fingerprint()))?;
+    Ok(Exit::Fine)
+}
+
+/// Who this side is and whom it trusts.
+pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
+    let token = match (&flags.token_file, std::env::var(VARIABLE)) {
+        (Some(file), _) => Some(Token::from_file(file).map_err(|error| Error::Kernel(error.to_string()))?),
+        (None, Ok(text)) => Some(text.parse().map_err(|error| Error::Usage {
+            what: format!("{VARIABLE}: {error}"),
+            help: "`weighbridge net token` makes one".to_owned(),
+        })?),
+        (None, Err(_)) => None,
+    };
+    let trust = match (token, flags.trust.clone()) {
+        (Some(token), pins) if pins.is_empty() => Trust::Token(token),
+        (Some(token), pins) => Trust::Either(token, pins),
+        (None, pins) if !pins.is_empty() => Trust::Pinned(pins),
+        (None, _) => {
+            return Err(Error::Usage {
+                what: "nobody is trusted: there is neither a token nor a key's fingerprint".to_owned(),
+                help: format!(
+                    "make a token with `weighbridge net token > FILE && chmod 600 FILE` and give both sides \
+                     --token-file FILE or {VARIABLE}; or give each side --identity FILE and --trust FINGERPRINT"
+                ),
+            });
+        }
+    };
+    let identity = match &flags.identity {
+        Some(file) => Identity::load_or_create(file),
+        None => Identity::fresh(),
+    };
+    Ok(Credentials { identity: identity.map_err(|error| Error::Kernel(error.to_string()))?, trust })
+}
