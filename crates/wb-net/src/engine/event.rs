@@ -217,7 +217,7 @@ impl<'a> Loop<'a> {
         running.left -= 1;
         let notes = &mut self.crews[crew].notes;
         notes.end(running.transaction, running.end);
-        if running.left == 0 && notes.matters(running.transaction) {
+        if running.left == 0 && notes.plan.matters(running.transaction) {
             notes.usage.add(Usage::of_thread().since(running.before));
         }
         self.tell(heard);

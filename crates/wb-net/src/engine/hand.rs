@@ -148,12 +148,6 @@ impl Notes {
         tally.ended = tally.ended.max(end.unwrap_or_else(clock::now));
     }
 
-    /// Whether the use of CPU in a transaction is of interest.
-    pub(super) fn matters(&self, transaction: usize) -> bool {
-        self.plan.transactions[transaction].moves_data
-            || !self.plan.transactions.iter().any(|transaction| transaction.moves_data)
-    }
-
     pub(super) fn context<'a>(&'a mut self, buffer: &'a mut [u8]) -> Context<'a> {
         Context {
             buffer,
@@ -211,7 +205,7 @@ pub(super) fn blocking(
                 clock::sleep_until(began);
                 let failed = carry_out(&mut strand, &mut notes.context(&mut buffer));
                 notes.end(transaction, end);
-                if notes.matters(transaction) {
+                if notes.plan.matters(transaction) {
                     notes.usage.add(Usage::of_thread().since(before));
                 }
                 match failed {

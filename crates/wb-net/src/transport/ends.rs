@@ -130,15 +130,21 @@ impl End {
         let Some(first) = announced.addresses.first().cloned() else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the other side announced no address"));
         };
+        let here = self.here;
         let elsewhere = |address: &Address| match (address, there) {
             (Address::Ip(address), Place::Ip(there)) => address.ip() != there,
             (Address::Vsock { cid, .. }, Place::Vsock(there)) => *cid != there,
+            // Sockets of others on this machine are none of a run's.
+            (Address::Unix { name, .. }, there) => !name.starts_with(socket::NAMES) || !is_this_machine(here, there),
             _ => false,
         };
         match &mut self.kind {
             Kind::Pool { peer, .. } | Kind::Pair { peer, .. } if elsewhere(&first) => {
                 *peer = None;
-                let what = format!("the other side, at {there}, announced an address elsewhere");
+                let what = match first {
+                    Address::Unix { .. } => format!("UNIX sockets reach this machine alone, and {there} is another"),
+                    _ => format!("the other side, at {there}, announced an address elsewhere"),
+                };
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
             Kind::Pool { peer, .. } => *peer = Some(first),
@@ -229,6 +235,14 @@ impl End {
             Protocol::Sctp => Box::new(super::sctp::Association::new(socket)),
             protocol => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
         }
+    }
+}
+
+/// Whether both ends of a control connection are on one machine.
+fn is_this_machine(here: Place, there: Place) -> bool {
+    match (here, there) {
+        (Place::Ip(here), Place::Ip(there)) => here == there || there.is_loopback(),
+        (here, there) => here == there,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::language::{Endpoint, Protocol};
 /// How long a connection may take to be made where the profile does not say.
 pub const CONNECT: Duration = Duration::from_secs(10);
 
+/// With this begin the names of UNIX sockets.
+pub const NAMES: &str = "weighbridge-";
+
 /// Queue of a listening socket; the kernel cuts it to its own limit.
 const BACKLOG: i32 = 4096;
 
@@ -116,7 +119,7 @@ fn unix(name: &str) -> io::Result<SockAddr> {
 fn fresh_name() -> io::Result<String> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("weighbridge-{:032x}", u128::from_ne_bytes(random)))
+    Ok(format!("{NAMES}{:032x}", u128::from_ne_bytes(random)))
 }
 
 /// The address of a socket as others are told it.
