@@ -12,10 +12,12 @@ use socket2::Socket;
 use super::{
     Interest, Transport, Wait,
     address::{Address, Place},
+    certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
     socket::{self, Manner},
     stream::Stream,
+    tls::{self, Tls},
 };
 use crate::language::{Endpoint, Protocol};
 
@@ -67,6 +69,8 @@ pub struct End {
     blocking: bool,
     receive_timeout: Option<Duration>,
     kind: Kind,
+    /// How TLS is spoken; of the opener once it knows the other side's certificate.
+    tls: Option<tls::Role>,
 }
 
 #[derive(Debug)]
@@ -104,14 +108,22 @@ impl End {
                 let count = if terms.repeated { POOL } else { 1 };
                 let held: Vec<Socket> =
                     (0..count).map(|_| manner.bound(0, terms.repeated)).collect::<io::Result<_>>()?;
-                let addresses =
-                    held.iter().map(|held| socket::address(held, terms.here)).collect::<io::Result<_>>()?;
+                let addresses = held.iter().map(|held| socket::address(held, terms.here)).collect::<io::Result<_>>()?;
                 Kind::Pool { held, addresses, used: 0, repeated: terms.repeated, peer: None }
             }
             (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);
-        Ok(Self { endpoint, here, blocking: terms.blocking, receive_timeout: terms.receive_timeout, kind })
+        let mut tls = None;
+        if endpoint.protocol == Protocol::Tls {
+            if endpoint.kernel_tls {
+                tls::require_kernel(&manner.socket()?)?;
+            }
+            if terms.part == Part::Taker {
+                tls = Some(tls::Role::taker(endpoint.kernel_tls)?);
+            }
+        }
+        Ok(Self { endpoint, here, blocking: terms.blocking, receive_timeout: terms.receive_timeout, kind, tls })
     }
 
     /// What the other side has to know.
@@ -121,7 +133,11 @@ impl End {
             Kind::Door(door) => vec![door.address().clone()],
             Kind::Pair { address, .. } => vec![address.clone()],
         };
-        Announcement { addresses, certificate: None }
+        let certificate = match (self.endpoint.protocol, &self.kind) {
+            (Protocol::Tls, Kind::Door(_)) => certificate::identity().ok(),
+            _ => None,
+        };
+        Announcement { addresses, certificate: certificate.map(|identity| identity.fingerprint.text().to_owned()) }
     }
 
     /// Takes note of the other side's addresses. `there` is where the control connection comes from: connections
@@ -135,6 +151,10 @@ impl End {
             (Address::Vsock { cid, .. }, Place::Vsock(there)) => *cid != there,
             _ => false,
         };
+        if self.endpoint.protocol == Protocol::Tls && matches!(self.kind, Kind::Pool { .. }) {
+            let fingerprint = Fingerprint::announced(announced.certificate)?;
+            self.tls = Some(tls::Role::opener(fingerprint, self.endpoint.kernel_tls)?);
+        }
         match &mut self.kind {
             Kind::Pool { peer, .. } | Kind::Pair { peer, .. } if elsewhere(&first) => {
                 *peer = None;
@@ -154,7 +174,6 @@ impl End {
 
     /// Begins to open a connection. It is made when [`Transport::establish`] says so.
     pub fn open(&mut self) -> io::Result<Box<dyn Transport>> {
-        let unknown = || io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known");
         match &mut self.kind {
             Kind::Pool { held, addresses, used, repeated, peer } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown)?)?;
@@ -180,7 +199,7 @@ impl End {
                     Err(error) if is_under_way(&error) => {}
                     Err(error) => return Err(error),
                 }
-                Ok(self.transport(socket))
+                self.transport(socket)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Door(_) => Err(io::Error::other("this end takes connections and opens none")),
@@ -192,7 +211,7 @@ impl End {
         match &mut self.kind {
             Kind::Door(door) => {
                 let socket = door.take(self.blocking)?;
-                Ok(self.transport(socket))
+                self.transport(socket)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Pool { .. } => Err(io::Error::other("this end opens connections and takes none")),
@@ -217,23 +236,28 @@ impl End {
 
     fn paired(&self) -> io::Result<Box<dyn Transport>> {
         let Kind::Pair { socket, peer: Some(peer), .. } = &self.kind else {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known"));
+            return Err(unknown());
         };
         let socket = socket.try_clone()?;
         socket.connect(&socket::sock_addr(peer)?)?;
         Ok(Box::new(Datagrams::new(socket)))
     }
 
-    fn transport(&self, socket: Socket) -> Box<dyn Transport> {
-        match self.endpoint.protocol {
-            Protocol::Sctp => Box::new(super::sctp::Association::new(socket)),
-            protocol => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
-        }
+    fn transport(&self, socket: Socket) -> io::Result<Box<dyn Transport>> {
+        Ok(match (self.endpoint.protocol, &self.tls) {
+            (Protocol::Tls, Some(role)) => Box::new(Tls::new(socket, role, self.endpoint.kernel_tls)?),
+            (Protocol::Tls, None) => return Err(unknown()),
+            (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
+            (protocol, _) => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
+        })
     }
+}
+
+fn unknown() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known")
 }
 
 fn is_under_way(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }
-

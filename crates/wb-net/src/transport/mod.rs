@@ -7,6 +7,7 @@
 //! [`ends`] says how the two sides come to know each other's addresses.
 
 pub mod address;
+mod certificate;
 pub mod datagram;
 pub mod door;
 pub mod ends;
@@ -14,6 +15,7 @@ pub mod info;
 pub mod sctp;
 pub mod socket;
 pub mod stream;
+mod tls;
 
 use std::{
     fs::File,
@@ -46,6 +48,11 @@ pub trait Transport: Send {
 
     /// Sends a part of a file; says how many bytes were taken.
     fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
+        self.send_part(file, offset, length, how)
+    }
+
+    /// The same without the kernel's help.
+    fn send_part(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
         let mut part = vec![0; length.min(FILE_PART)];
         let read = file.read_at(&mut part, offset)?;
         self.send(&part[..read], how)

@@ -99,10 +99,9 @@ impl Manner<'_> {
     fn name(&self, port: u16) -> io::Result<SockAddr> {
         Ok(match (self.endpoint.protocol, self.here) {
             (Protocol::Unix | Protocol::UnixDgram, _) => unix(&fresh_name()?)?,
-            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => SockAddr::vsock(
-                libc::VMADDR_CID_ANY,
-                if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) },
-            ),
+            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => {
+                SockAddr::vsock(libc::VMADDR_CID_ANY, if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) })
+            }
             (_, Place::Ip(address)) => SocketAddr::new(address, port).into(),
         })
     }
