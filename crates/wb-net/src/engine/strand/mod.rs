@@ -280,10 +280,11 @@ impl Strand {
         self.signals.stop.load(Relaxed) || self.at.end.is_some_and(|end| self.now >= end)
     }
 
-    /// Leaves what it is in the middle of.
+    /// Leaves what it is in the middle of; but a connection that is being made stays until the next transaction, when
+    /// the other side does not wait for it any more.
     fn give_up(&mut self) {
-        if let Doing::Closing { open, .. } = std::mem::replace(&mut self.doing, Doing::Nothing) {
-            drop(open);
+        if !matches!(self.doing, Doing::Connecting { .. }) {
+            self.doing = Doing::Nothing;
         }
     }
 
