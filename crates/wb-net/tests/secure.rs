@@ -1,4 +1,4 @@
-//! Connections that are encrypted: TLS.
+//! Connections that are encrypted: TLS and QUIC.
 
 mod common;
 
@@ -14,7 +14,7 @@ use wb_net::{
     transport::{address::Address, ends::Part},
 };
 
-const SECURE: [Protocol; 1] = [Protocol::Tls];
+const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
 
 fn both_executors() -> [Settings; 2] {
     [128, 0].map(|threads| Settings { threads, ..Settings::default() })
@@ -161,4 +161,13 @@ fn with_endpoint(endpoint: Endpoint) -> Profile {
     let mut profile = profile(1, endpoint.protocol, transaction(Extent::Iterations(100), flowops));
     profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
     profile
+}
+
+#[test]
+fn what_is_sent_at_the_end_arrives_although_nobody_sends_any_more() {
+    each(|protocol, settings| {
+        let flowops = vec![send(1 << 20)];
+        let (_, _, server) = run(&profile(2, protocol, transaction(Extent::Iterations(5), flowops)), settings);
+        assert_eq!(server.groups[0].transactions[1].flowops[0].bytes, 10 << 20);
+    });
 }

@@ -15,6 +15,7 @@ use super::{
     certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
+    quic,
     socket::{self, Manner},
     stream::Stream,
     tls::{self, Tls},
@@ -65,6 +66,7 @@ pub struct Terms<'a> {
 #[derive(Debug)]
 pub struct End {
     endpoint: Endpoint,
+    part: Part,
     here: Place,
     blocking: bool,
     receive_timeout: Option<Duration>,
@@ -80,7 +82,7 @@ enum Kind {
     /// Where connections are taken.
     Door(Door),
     /// A socket that is connected to one other.
-    Pair { socket: Socket, address: Address, peer: Option<Address> },
+    Pair { socket: Socket, address: Address, peer: Option<Address>, quic: Option<Arc<quic::Link>> },
 }
 
 impl End {
@@ -93,7 +95,7 @@ impl End {
             receive_timeout: terms.receive_timeout,
         };
         let port = terms.endpoint.port.unwrap_or(0);
-        let kind = match (terms.endpoint.protocol.is_datagram(), terms.part) {
+        let kind = match (is_paired(terms.endpoint.protocol), terms.part) {
             (true, part) => {
                 let (port, shared) = match part {
                     Part::Opener => (0, false),
@@ -102,7 +104,7 @@ impl End {
                 };
                 let socket = manner.bound(port, shared)?;
                 let address = socket::address(&socket, terms.here)?;
-                Kind::Pair { socket, address, peer: None }
+                Kind::Pair { socket, address, peer: None, quic: None }
             }
             (false, Part::Opener) => {
                 let count = if terms.repeated { POOL } else { 1 };
@@ -123,7 +125,19 @@ impl End {
                 tls = Some(tls::Role::taker(endpoint.kernel_tls)?);
             }
         }
-        Ok(Self { endpoint, here, blocking: terms.blocking, receive_timeout: terms.receive_timeout, kind, tls })
+        if endpoint.protocol == Protocol::Quic {
+            // What it announces.
+            certificate::identity()?;
+        }
+        Ok(Self {
+            endpoint,
+            part: terms.part,
+            here,
+            blocking: terms.blocking,
+            receive_timeout: terms.receive_timeout,
+            kind,
+            tls,
+        })
     }
 
     /// What the other side has to know.
@@ -133,8 +147,8 @@ impl End {
             Kind::Door(door) => vec![door.address().clone()],
             Kind::Pair { address, .. } => vec![address.clone()],
         };
-        let certificate = match (self.endpoint.protocol, &self.kind) {
-            (Protocol::Tls, Kind::Door(_)) => certificate::identity().ok(),
+        let certificate = match (self.endpoint.protocol, self.part) {
+            (Protocol::Tls | Protocol::Quic, Part::Taker) => certificate::identity().ok(),
             _ => None,
         };
         Announcement { addresses, certificate: certificate.map(|identity| identity.fingerprint.text().to_owned()) }
@@ -151,8 +165,8 @@ impl End {
             (Address::Vsock { cid, .. }, Place::Vsock(there)) => *cid != there,
             _ => false,
         };
-        if self.endpoint.protocol == Protocol::Tls && matches!(self.kind, Kind::Pool { .. }) {
-            let fingerprint = Fingerprint::announced(announced.certificate)?;
+        if self.endpoint.protocol == Protocol::Tls && self.part == Part::Opener {
+            let fingerprint = Fingerprint::announced(announced.certificate.clone())?;
             self.tls = Some(tls::Role::opener(fingerprint, self.endpoint.kernel_tls)?);
         }
         match &mut self.kind {
@@ -163,9 +177,17 @@ impl End {
             }
             Kind::Pool { peer, .. } => *peer = Some(first),
             Kind::Door(door) => door.expect(announced.addresses.into_iter().collect::<HashSet<_>>()),
-            Kind::Pair { socket, peer, .. } => {
+            Kind::Pair { socket, peer, quic, .. } => {
                 socket.connect(&socket::sock_addr(&first)?)?;
                 socket::discard(socket);
+                if let (Protocol::Quic, Address::Ip(peer)) = (self.endpoint.protocol, &first) {
+                    let window = self.endpoint.window;
+                    let role = match self.part {
+                        Part::Opener => quic::Role::opener(Fingerprint::announced(announced.certificate)?, window),
+                        Part::Taker => quic::Role::taker(window),
+                    };
+                    *quic = Some(Arc::new(quic::Link::new(socket, *peer, role?)?));
+                }
                 *peer = Some(first);
             }
         }
@@ -235,10 +257,13 @@ impl End {
     }
 
     fn paired(&self) -> io::Result<Box<dyn Transport>> {
-        let Kind::Pair { socket, peer: Some(peer), .. } = &self.kind else {
+        let Kind::Pair { socket, peer: Some(peer), quic, .. } = &self.kind else {
             return Err(unknown());
         };
         let socket = socket.try_clone()?;
+        if let Some(link) = quic {
+            return Ok(Box::new(quic::Quic::new(socket, link.clone())?));
+        }
         socket.connect(&socket::sock_addr(peer)?)?;
         Ok(Box::new(Datagrams::new(socket)))
     }
@@ -251,6 +276,11 @@ impl End {
             (protocol, _) => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
         })
     }
+}
+
+/// Whether each end has a socket of its own from the beginning, which is connected to the other.
+fn is_paired(protocol: Protocol) -> bool {
+    protocol.is_datagram() || protocol == Protocol::Quic
 }
 
 fn unknown() -> io::Error {

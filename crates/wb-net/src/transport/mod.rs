@@ -12,6 +12,7 @@ pub mod datagram;
 pub mod door;
 pub mod ends;
 pub mod info;
+mod quic;
 pub mod sctp;
 pub mod socket;
 pub mod stream;
@@ -44,6 +45,12 @@ pub trait Transport: Send {
     /// Sends what was taken but is still here; most have nothing.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Does what is left to do while nobody uses the connection: sends what was taken and, where no kernel does it,
+    /// answers the other side. Says whether that has to be done again soon.
+    fn tend(&mut self) -> bool {
+        false
     }
 
     /// Sends a part of a file; says how many bytes were taken.

@@ -185,6 +185,10 @@ impl Transport for Tls {
         self.push(SendFlags::DONTWAIT)
     }
 
+    fn tend(&mut self) -> bool {
+        self.flush().is_err_and(|error| is_not_yet(&error))
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
         match self.carrier {
             Carrier::Kernel => stream::send_file(&self.socket, file, offset, length),
