@@ -196,6 +196,11 @@ impl Strand {
         self.signals.finish.store(false, Relaxed);
     }
 
+    /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
+    pub(super) fn tend(&mut self) -> bool {
+        self.open.iter_mut().fold(false, |again, open| open.transport.tend() || again)
+    }
+
     /// Goes on until it has to wait.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) -> Step {
         self.now = clock::now();
