@@ -2,7 +2,11 @@
 
 mod common;
 
-use std::{io::ErrorKind, net::TcpStream, time::Duration};
+use std::{
+    io::ErrorKind,
+    net::{TcpStream, UdpSocket},
+    time::Duration,
+};
 
 use common::{
     link::{connect, end, link},
@@ -128,7 +132,7 @@ fn an_announcement_without_a_certificate_is_refused() {
             announcement.certificate = None;
             announcement
         });
-        let error = met.err().expect("it is refused");
+        let error = met.expect_err("it is refused");
         assert_eq!(error.to_string(), "the other side announced no certificate");
     }
 }
@@ -142,6 +146,20 @@ fn a_stranger_at_the_door_is_dropped_and_counted() {
     opened.and(taken).expect("the one that is expected comes through");
     assert_eq!(ends.1.refused(), 1);
     drop(stranger);
+}
+
+#[test]
+fn strangers_do_not_reach_a_pair_of_sockets() {
+    let mut ends = link(&endpoint(Protocol::Quic), false, |announcement| announcement).expect("both ends");
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    for end in [&ends.0, &ends.1] {
+        let Address::Ip(there) = end.announcement().addresses[0] else { panic!("an address") };
+        stranger.send_to(&[0xc0; 1200], there).expect("it can be sent");
+    }
+    for _ in 0..5 {
+        let (opened, taken) = connect(&mut ends);
+        opened.and(taken).expect("the one that is expected comes through");
+    }
 }
 
 #[test]

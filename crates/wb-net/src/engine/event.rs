@@ -260,8 +260,9 @@ impl<'a> Loop<'a> {
         }
         let mut again = false;
         for (crew, states) in self.crews.iter_mut().zip(&self.states) {
-            let idle = crew.strands.iter_mut().zip(states).filter(|(_, state)| !state.runs);
-            again = idle.fold(again, |again, (strand, _)| strand.tend() || again);
+            for (strand, _) in crew.strands.iter_mut().zip(states).filter(|(_, state)| !state.runs) {
+                again |= strand.tend();
+            }
         }
         self.next_tending = again.then(|| now + clock::nanos(hand::TENDING));
         self.next_tending

@@ -103,6 +103,9 @@ impl End {
                     Part::Taker => terms.doors.datagram_port(),
                 };
                 let socket = manner.bound(port, shared)?;
+                if terms.endpoint.protocol == Protocol::Quic && terms.endpoint.window.is_none() {
+                    quic::make_room(&socket)?;
+                }
                 let address = socket::address(&socket, terms.here)?;
                 Kind::Pair { socket, address, peer: None, quic: None }
             }

@@ -12,6 +12,7 @@ pub mod datagram;
 pub mod door;
 pub mod ends;
 pub mod info;
+mod option;
 mod quic;
 pub mod sctp;
 pub mod socket;

@@ -25,13 +25,16 @@ use quinn_udp::RecvMeta;
 use rustls::{AlertDescription, CertificateError, Error};
 use socket2::Socket;
 
-pub(super) use self::link::{Link, Role};
+pub(super) use self::link::{Link, Role, make_room};
 use self::link::{SLOT, SLOTS};
 use super::{Info, Intent, Interest, Transport, Wait, certificate};
 use crate::{engine::clock, language::Message};
 
 /// What the opener sends first, so that the other side knows the stream and may be the first to use it.
 const GREETING: &[u8] = &[0];
+
+/// So many packets go out in one system call at most: more would arrive faster than a receive buffer is emptied.
+const SEGMENTS: usize = 10;
 
 /// A connection.
 pub(super) struct Quic {
@@ -201,7 +204,7 @@ impl Quic {
                 }
             }
             self.outgoing.clear();
-            let most = self.link.udp.max_gso_segments();
+            let most = self.link.udp.max_gso_segments().min(SEGMENTS);
             self.unsent = connection.poll_transmit(Instant::now(), most, &mut self.outgoing);
             if self.unsent.is_none() {
                 break;

@@ -110,10 +110,14 @@ pub fn mirrored(profile: &Profile) -> Profile {
 }
 
 pub fn run(profile: &Profile, settings: &Settings) -> (Ended, Report, Report) {
+    run_at(profile, settings, Place::Ip(Ipv4Addr::LOCALHOST.into()))
+}
+
+/// With both sides at a place.
+pub fn run_at(profile: &Profile, settings: &Settings, here: Place) -> (Ended, Report, Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut ended = runtime.block_on(async {
         let (tell, events) = unbounded_channel();
-        let here = Place::Ip(Ipv4Addr::LOCALHOST.into());
         let parties =
             [(None, Side::Client, profile.clone()), (Some("there".to_owned()), Side::Server, mirrored(profile))];
         let parties = parties.into_iter().enumerate().map(|(position, (host, side, profile))| {

@@ -198,7 +198,11 @@ impl Strand {
 
     /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
     pub(super) fn tend(&mut self) -> bool {
-        self.open.iter_mut().fold(false, |again, open| open.transport.tend() || again)
+        let mut again = false;
+        for open in &mut self.open {
+            again |= open.transport.tend();
+        }
+        again
     }
 
     /// Goes on until it has to wait.

@@ -79,6 +79,13 @@ fn transport(window: Option<u32>) -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
+/// Gives a socket room for what may be under way, as far as the kernel allows (`net.core.rmem_max`): what finds none is
+/// lost, and a loss slows QUIC down.
+pub(in crate::transport) fn make_room(socket: &Socket) -> io::Result<()> {
+    socket.set_recv_buffer_size(WINDOW as usize)?;
+    socket.set_send_buffer_size(WINDOW as usize)
+}
+
 /// A pair of sockets, seen from one side.
 pub(in crate::transport) struct Link {
     pub(super) udp: UdpSocketState,

@@ -13,7 +13,10 @@ use rustix::{io::Errno, net::RecvFlags};
 use rustls::ConnectionTrafficSecrets;
 use socket2::Socket;
 
-use super::{super::certificate::explained, records::Session};
+use super::{
+    super::{certificate::explained, option::set},
+    records::Session,
+};
 
 /// Types of TLS records (RFC 8446, section 5.1).
 const ALERT: u8 = 21;
@@ -127,19 +130,6 @@ fn exactly<const N: usize>(bytes: &[u8]) -> io::Result<[u8; N]> {
 
 fn attach(socket: BorrowedFd<'_>) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_ULP, b"tls")
-}
-
-/// Sets an option that no library offers.
-#[allow(unsafe_code)]
-fn set<T>(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: &T) -> Result<(), Errno> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of a value that outlives the call.
-    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) };
-    if set == 0 { Ok(()) } else { Err(last_errno()) }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 /// Room for one control message of a byte, laid out as the kernel does it (`CMSG_SPACE(1)`).
