@@ -47,20 +47,19 @@ fn requests_are_answered_over_every_protocol() {
 
 #[test]
 fn connections_are_made_over_and_over() {
-    for threads in [128, 0] {
+    for (threads, protocol) in [(128, Protocol::Tcp), (0, Protocol::Tcp), (128, Protocol::Unix), (0, Protocol::Unix)] {
         let settings = Settings { threads, ..Settings::default() };
         let flowops = vec![
-            flowop("connect", Action::Connect(endpoint(Protocol::Tcp))),
+            flowop("connect", Action::Connect(endpoint(protocol))),
             send(90),
             receive(90),
             flowop("disconnect", Action::Disconnect),
         ];
-        let mut profile = profile(2, Protocol::Tcp, transaction(WINDOW, flowops));
+        let mut profile = profile(2, protocol, transaction(Extent::Iterations(600), flowops));
         profile.groups[0].transactions.remove(0);
         profile.groups[0].transactions.pop();
         let (_, client, server) = run(&profile, &settings);
-        println!("{} connections", client.groups[0].transactions[0].flowops[0].count);
-        assert!(client.groups[0].transactions[0].flowops[3].count > 100);
+        assert_eq!(client.groups[0].transactions[0].flowops[3].count, 1200);
         assert_eq!(server.refused, 0);
     }
 }

@@ -61,3 +61,14 @@ fn a_kernel_without_vsock_is_said_to_be_without_it() {
         assert!(unsupported || error.raw_os_error().is_some_and(|number| numbers.contains(&number)), "{error}");
     }
 }
+
+#[test]
+fn ports_are_held_and_buffers_are_as_large_as_asked() {
+    let wanted = Endpoint { window: Some(1 << 20), ..*endpoint(Protocol::Vsock) };
+    for part in [Part::Opener, Part::Taker] {
+        match link::end(&wanted, part, true) {
+            Ok(end) => assert!(!end.announcement().addresses.is_empty()),
+            Err(error) => assert!(error.raw_os_error().is_some_and(|number| number != libc::EINVAL), "{error}"),
+        }
+    }
+}

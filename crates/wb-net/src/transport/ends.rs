@@ -15,15 +15,13 @@ use super::{
     certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
+    pool::Pool,
     quic,
     socket::{self, Manner},
     stream::Stream,
     tls::{self, Tls},
 };
 use crate::language::{Endpoint, Protocol};
-
-/// So many ports are held for a link whose connection is made over and over.
-const POOL: usize = 256;
 
 /// What one side tells the other of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +76,7 @@ pub struct End {
 #[derive(Debug)]
 enum Kind {
     /// Ports from which connections are opened.
-    Pool { held: Vec<Socket>, addresses: Vec<Address>, used: usize, repeated: bool, peer: Option<Address> },
+    Pool { pool: Pool, peer: Option<Address> },
     /// Where connections are taken.
     Door(Door),
     /// A socket that is connected to one other.
@@ -109,13 +107,7 @@ impl End {
                 let address = socket::address(&socket, terms.here)?;
                 Kind::Pair { socket, address, peer: None, quic: None }
             }
-            (false, Part::Opener) => {
-                let count = if terms.repeated { POOL } else { 1 };
-                let held: Vec<Socket> =
-                    (0..count).map(|_| manner.bound(0, terms.repeated)).collect::<io::Result<_>>()?;
-                let addresses = held.iter().map(|held| socket::address(held, terms.here)).collect::<io::Result<_>>()?;
-                Kind::Pool { held, addresses, used: 0, repeated: terms.repeated, peer: None }
-            }
+            (false, Part::Opener) => Kind::Pool { pool: Pool::prepare(&manner, terms.repeated)?, peer: None },
             (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);
@@ -146,7 +138,7 @@ impl End {
     /// What the other side has to know.
     pub fn announcement(&self) -> Announcement {
         let addresses = match &self.kind {
-            Kind::Pool { addresses, .. } => addresses.clone(),
+            Kind::Pool { pool, .. } => pool.addresses().to_vec(),
             Kind::Door(door) => vec![door.address().clone()],
             Kind::Pair { address, .. } => vec![address.clone()],
         };
@@ -200,25 +192,14 @@ impl End {
     /// Begins to open a connection. It is made when [`Transport::establish`] says so.
     pub fn open(&mut self) -> io::Result<Box<dyn Transport>> {
         match &mut self.kind {
-            Kind::Pool { held, addresses, used, repeated, peer } => {
+            Kind::Pool { pool, peer } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown)?)?;
-                let socket = if *repeated {
-                    let manner = Manner {
-                        endpoint: &self.endpoint,
-                        here: self.here,
-                        blocking: self.blocking,
-                        receive_timeout: self.receive_timeout,
-                    };
-                    let socket = manner.socket()?;
-                    if !matches!(addresses[0], Address::Unix { .. }) {
-                        socket.set_reuse_port(true)?;
-                        socket.bind(&socket::sock_addr(&addresses[*used % addresses.len()])?)?;
-                    }
-                    *used += 1;
-                    socket
-                } else {
-                    held.pop().ok_or_else(|| io::Error::other("the port of this connection is used already"))?
-                };
+                let socket = pool.socket(&Manner {
+                    endpoint: &self.endpoint,
+                    here: self.here,
+                    blocking: self.blocking,
+                    receive_timeout: self.receive_timeout,
+                })?;
                 match socket.connect(&peer) {
                     Ok(()) => {}
                     Err(error) if is_under_way(&error) => {}

@@ -13,6 +13,7 @@ pub mod door;
 pub mod ends;
 pub mod info;
 mod option;
+mod pool;
 mod quic;
 pub mod sctp;
 pub mod socket;
