@@ -4,8 +4,9 @@ use std::{
     os::fd::OwnedFd,
     sync::{
         Arc,
-        mpsc::{Receiver, Sender},
+        mpsc::{Receiver, RecvTimeoutError, Sender},
     },
+    time::Duration,
 };
 
 use super::{
@@ -196,7 +197,7 @@ pub(super) fn blocking(
     if !tell(Heard::Ready { hand, reach: Reach::Thread(Interruptible::this()) }) {
         return;
     }
-    while let Ok(told) = told.recv() {
+    while let Ok(told) = next(told, &mut strand) {
         let went_on = match told {
             Told::Run { transaction, began, end, .. } => {
                 let before = Usage::of_thread();
@@ -230,6 +231,20 @@ pub(super) fn blocking(
             return;
         }
     }
+}
+
+/// Between two looks at connections that nobody uses.
+pub(super) const TENDING: Duration = Duration::from_millis(1);
+
+/// What is told next; until then the strand's connections are tended.
+fn next(told: &Receiver<Told>, strand: &mut Strand) -> Result<Told, RecvTimeoutError> {
+    while strand.tend() {
+        match told.recv_timeout(TENDING) {
+            Err(RecvTimeoutError::Timeout) => {}
+            told => return told,
+        }
+    }
+    told.recv().map_err(|_| RecvTimeoutError::Disconnected)
 }
 
 fn carry_out(strand: &mut Strand, context: &mut Context<'_>) -> Option<Fault> {

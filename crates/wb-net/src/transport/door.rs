@@ -36,7 +36,10 @@ pub(super) enum Door {
 impl Door {
     pub(super) fn prepare(manner: &Manner<'_>, doors: &Arc<Doors>) -> io::Result<Self> {
         let port = manner.endpoint.port;
-        if port.is_some() || (doors.ports.is_some() && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp)) {
+        if port.is_some()
+            || (doors.ports.is_some()
+                && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp))
+        {
             return Ok(Self::Shared { door: doors.shared(manner, port)?, mailbox: Arc::new(Mailbox::new()?) });
         }
         let listener = manner.listening(0)?;

@@ -206,6 +206,15 @@ impl Strand {
         self.signals.finish.store(false, Relaxed);
     }
 
+    /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
+    pub(super) fn tend(&mut self) -> bool {
+        let mut again = false;
+        for open in &mut self.open {
+            again |= open.transport.tend();
+        }
+        again
+    }
+
     /// Goes on until it has to wait.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) -> Step {
         self.now = clock::now();
@@ -293,10 +302,11 @@ impl Strand {
         self.signals.stop.load(Relaxed) || self.at.end.is_some_and(|end| self.now >= end)
     }
 
-    /// Leaves what it is in the middle of.
+    /// Leaves what it is in the middle of; but a connection that is being made stays until the next transaction, when
+    /// the other side does not wait for it any more.
     fn give_up(&mut self) {
-        if let Doing::Closing { open, .. } = std::mem::replace(&mut self.doing, Doing::Nothing) {
-            drop(open);
+        if !matches!(self.doing, Doing::Connecting { .. }) {
+            self.doing = Doing::Nothing;
         }
     }
 
