@@ -483,6 +483,7 @@ impl Coordinator<'_> {
             News::Lost(why) if self.reports[party].is_none() => Err(Failure::Lost { host, why }),
             News::Lost(_) => Ok(None),
             News::Event(Event::Failed(fault)) => Err(Failure::Fault { host, fault }),
+            News::Event(Event::Alive) => Ok(None),
             News::Event(Event::Progress(progress)) => {
                 self.observer.progress(host.as_deref(), progress);
                 Ok(None)

@@ -129,16 +129,22 @@ impl Server {
                         },
                         order => order,
                     };
+                    // Progress is told only as often as the client wants it, which may be seldom.
+                    if matches!(order, Order::Alive)
+                        && let Some(over) = self.tell(sender, &Event::Alive).await
+                    {
+                        return over;
+                    }
                     team.order(order);
                 }
                 event = events.recv() => {
                     let Some(event) = event else { return Over::Failed("its own threads ended".to_owned()) };
-                    let sent = timeout(self.limits.silence, sender.send(&event)).await;
-                    match (sent, event) {
-                        (Err(_), _) => return Over::Failed("the client takes nothing".to_owned()),
-                        (Ok(Err(error)), _) => return Over::Failed(format!("the client is gone: {error}")),
-                        (_, Event::Report(_)) => return Over::Done,
-                        (_, Event::Failed(fault)) => return Over::Failed(fault.to_string()),
+                    if let Some(over) = self.tell(sender, &event).await {
+                        return over;
+                    }
+                    match event {
+                        Event::Report(_) => return Over::Done,
+                        Event::Failed(fault) => return Over::Failed(fault.to_string()),
                         _ => {}
                     }
                 }
@@ -151,6 +157,15 @@ impl Server {
                     return refuse(sender, fault).await;
                 }
             }
+        }
+    }
+
+    /// Tells the client something; how the session is over where it cannot be told.
+    async fn tell(&self, sender: &mut Sender, event: &Event) -> Option<Over> {
+        match timeout(self.limits.silence, sender.send(event)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(Over::Failed(format!("the client is gone: {error}"))),
+            Err(_) => Some(Over::Failed("the client takes nothing".to_owned())),
         }
     }
 
