@@ -85,7 +85,7 @@ impl Server {
     }
 
     async fn session(&self, channel: Channel, busy: bool) -> Over {
-        let ends = (channel.local_addr(), channel.peer_addr());
+        let ends = (own_kind(channel.local_addr()), own_kind(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
@@ -177,6 +177,11 @@ impl Server {
         assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));
         assignment
     }
+}
+
+/// An address without the disguise that IPv4 wears at a socket of IPv6: the client knows it without.
+fn own_kind(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 async fn refuse(sender: &mut Sender, fault: Fault) -> Over {
