@@ -125,6 +125,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A server that says nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(5);
 
+/// After a failure here, one of a server that caused it is heard of within this time.
+const HINDSIGHT: Duration = Duration::from_millis(500);
+
 /// Between two signs of life to the servers.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -157,9 +160,13 @@ pub async fn coordinate(
             () = &mut interrupted => Some(Failure::Interrupted),
         }
     };
-    if fault.is_some() {
+    let fault = match fault {
+        Some(fault) => Some(run.cause(fault).await),
+        None => None,
+    };
+    if let Some(fault) = &fault {
         run.order_all(|| Order::Stop);
-        run.wind_down().await;
+        run.wind_down(fault).await;
     }
     let datagrams = run.groups.iter().map(|group| group.datagrams.values().copied().sum()).collect();
     Ended { fault, reports: run.reports, executors: run.executors, cut: run.cut, datagrams }
@@ -504,14 +511,40 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Strands of this machine often fail because a server did or is gone: then that is what has to be told.
+    async fn cause(&mut self, failure: Failure) -> Failure {
+        if !matches!(failure, Failure::Fault { host: None, .. }) {
+            return failure;
+        }
+        let deadline = Instant::now() + HINDSIGHT;
+        while let Ok(Some((party, news))) = timeout_at(deadline, self.events.recv()).await {
+            if let Err(cause) = self.sift(party, news)
+                && self.parties[party].host.is_some()
+            {
+                return cause;
+            }
+        }
+        failure
+    }
+
     /// After a fault: lets strands end, and takes what was measured until then.
-    async fn wind_down(&mut self) {
+    async fn wind_down(&mut self, failure: &Failure) {
         let deadline = Instant::now() + Duration::from_secs(2);
         self.order_all(|| Order::Report);
-        while self.reports.iter().any(Option::is_none) {
+        let gone = |party: &Party| match failure {
+            Failure::Lost { host, .. } | Failure::Fault { host, .. } => host.is_some() && party.host == *host,
+            Failure::Interrupted => false,
+        };
+        let mut coming: Vec<bool> =
+            self.parties.iter().zip(&self.reports).map(|(party, report)| report.is_none() && !gone(party)).collect();
+        while coming.contains(&true) {
             match timeout_at(deadline, self.events.recv()).await {
-                Ok(Some((party, News::Event(event)))) => self.keep(party, event),
-                Ok(Some((_, News::Lost(_)))) => {}
+                Ok(Some((party, News::Event(event @ Event::Report(_))))) => {
+                    coming[party] = false;
+                    self.keep(party, event);
+                }
+                Ok(Some((party, News::Lost(_)))) => coming[party] = false,
+                Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
             }
         }

@@ -57,6 +57,9 @@ pub struct Server {
     pub child: ChildCommand,
 }
 
+/// After a failure, whether the client is there is known within this time.
+const HINDSIGHT: Duration = Duration::from_millis(500);
+
 impl Server {
     /// Serves until it is cancelled; then all sessions end.
     pub async fn serve(&self, listener: &Listener, tell: impl Fn(ServerNews) + Send + Sync + 'static) {
@@ -144,7 +147,7 @@ impl Server {
                     }
                     match event {
                         Event::Report(_) => return Over::Done,
-                        Event::Failed(fault) => return Over::Failed(fault.to_string()),
+                        Event::Failed(fault) => return cause(fault, &mut receiver).await,
                         _ => {}
                     }
                 }
@@ -182,6 +185,14 @@ impl Server {
 /// An address without the disguise that IPv4 wears at a socket of IPv6: the client knows it without.
 fn own_kind(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Strands often fail because the client is gone: then that is what happened.
+async fn cause(fault: Fault, receiver: &mut Receiver) -> Over {
+    match timeout(HINDSIGHT, receiver.recv::<Order>()).await {
+        Ok(Err(error)) => Over::Failed(format!("the client is gone: {error}")),
+        _ => Over::Failed(fault.to_string()),
+    }
 }
 
 async fn refuse(sender: &mut Sender, fault: Fault) -> Over {
