@@ -213,8 +213,8 @@ impl Coordinator<'_> {
             }
         }
         self.order_all(|| Order::Report);
-        while self.reports.iter().any(Option::is_none) {
-            let (party, event) = self.next_within(PATIENCE).await?;
+        while let Some(missing) = self.reports.iter().position(Option::is_none) {
+            let (party, event) = self.next_within(PATIENCE, missing).await?;
             if !matches!(event, Event::Report(_)) {
                 return Err(self.nonsense(party));
             }
@@ -230,8 +230,8 @@ impl Coordinator<'_> {
             (party.order)(Order::Prepare(assignment));
         }
         let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.parties.iter().map(|_| None).collect();
-        while links.iter().any(Option::is_none) {
-            match self.next_within(PATIENCE).await? {
+        while let Some(missing) = links.iter().position(Option::is_none) {
+            match self.next_within(PATIENCE, missing).await? {
                 (party, Event::Prepared { links: announced, executor }) => {
                     self.executors[party] = Some(executor);
                     links[party] = Some(announced);
@@ -254,10 +254,10 @@ impl Coordinator<'_> {
             };
             (party.order)(Order::Meet(links));
         }
-        let mut met = 0;
-        while met < self.parties.len() {
-            match self.next_within(PATIENCE).await? {
-                (_, Event::Met) => met += 1,
+        let mut met = vec![false; self.parties.len()];
+        while let Some(missing) = met.iter().position(|met| !met) {
+            match self.next_within(PATIENCE, missing).await? {
+                (party, Event::Met) => met[party] = true,
                 (party, _) => return Err(self.nonsense(party)),
             }
         }
@@ -466,7 +466,8 @@ impl Coordinator<'_> {
         }
     }
 
-    async fn next_within(&mut self, patience: Duration) -> Result<(usize, Event), Failure> {
+    /// The next event, which must come in time; `missing` is a party that has not answered yet.
+    async fn next_within(&mut self, patience: Duration, missing: usize) -> Result<(usize, Event), Failure> {
         let deadline = Instant::now() + patience;
         // The groups' own deadlines do not count here, nor does silence: there is nothing to say yet.
         loop {
@@ -477,7 +478,10 @@ impl Coordinator<'_> {
                     }
                 }
                 Ok(None) => return Err(lost(None, "nobody is left")),
-                Err(_) => return Err(lost(None, &format!("no answer within {} s", patience.as_secs()))),
+                Err(_) => {
+                    let host = self.parties[missing].host.clone();
+                    return Err(lost(host, &format!("no answer within {} s", patience.as_secs())));
+                }
             }
         }
     }
