@@ -464,7 +464,7 @@ impl Strand {
     fn fault(&self, flowop: &FlowopPlan, error: &io::Error) -> Fault {
         let transaction = &self.plan.transactions[self.at.transaction].name;
         Fault {
-            place: Some(format!("{}, {transaction}, {}", self.plan.name, flowop.flowop.name)),
+            place: Some(format!("{}, {transaction}, {} with {}", self.plan.name, flowop.flowop.name, self.plan.host(flowop))),
             what: error.to_string(),
             unsupported: matches!(
                 error.raw_os_error(),
