@@ -24,6 +24,7 @@ use self::{
 use super::{
     clock::{self, Nanos},
     counters::Counters,
+    descriptors,
     plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan},
     raw::RawLog,
     tally::{Published, StrandTally, TransactionTally},
@@ -465,7 +466,7 @@ impl Strand {
         let transaction = &self.plan.transactions[self.at.transaction].name;
         Fault {
             place: Some(format!("{}, {transaction}, {} with {}", self.plan.name, flowop.flowop.name, self.plan.host(flowop))),
-            what: error.to_string(),
+            what: descriptors::words(error),
             unsupported: matches!(
                 error.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
