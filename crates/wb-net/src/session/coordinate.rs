@@ -199,6 +199,9 @@ struct Progressing {
     datagrams: BTreeMap<(u32, u32, u32), Datagrams>,
 }
 
+/// What the client and the server say of a connection.
+type Pair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
+
 impl Coordinator<'_> {
     async fn carry_out(&mut self) -> Result<(), Failure> {
         self.introduce().await?;
@@ -358,8 +361,8 @@ impl Coordinator<'_> {
     }
 
     /// What both sides of each connection moved: by host, strand and ordinal.
-    fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), (Option<ConnectionTotals>, Option<ConnectionTotals>)> {
-        let mut pairs: BTreeMap<_, (Option<ConnectionTotals>, Option<ConnectionTotals>)> = BTreeMap::new();
+    fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), Pair> {
+        let mut pairs: BTreeMap<_, Pair> = BTreeMap::new();
         for (&party, strands) in &self.groups[group].totals {
             let server = self.position(party);
             for strand in strands {
