@@ -78,7 +78,7 @@ pub(crate) enum Command {
     Net {
         /// What to do
         #[command(subcommand)]
-        command: net::NetCommand,
+        command: Box<net::NetCommand>,
     },
     /// Print shell completions
     Completions {

@@ -5,6 +5,7 @@
 
 pub mod clock;
 mod counters;
+mod descriptors;
 mod event;
 mod hand;
 mod histogram;

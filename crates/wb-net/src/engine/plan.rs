@@ -10,6 +10,8 @@ use crate::language::{Action, Extent, Flowop, Group, Message, Size};
 pub(crate) struct GroupPlan {
     pub(crate) name: String,
     pub(crate) transactions: Vec<TransactionPlan>,
+    /// The client's hosts; on a server, the client.
+    hosts: Vec<String>,
     /// The largest buffer that a flowop needs, in bytes.
     pub(crate) buffer: usize,
 }
@@ -101,7 +103,17 @@ impl GroupPlan {
             .collect();
         let sizes = group.transactions.iter().flat_map(|transaction| &transaction.flowops).filter_map(message);
         let buffer = sizes.map(|message| message.size.max().max(message.remote_size.unwrap_or(0))).max();
-        Self { name: group.name.clone(), transactions, buffer: (buffer.unwrap_or(0) as usize).max(BUFFER) }
+        Self {
+            name: group.name.clone(),
+            transactions,
+            hosts: hosts.keys().cloned().collect(),
+            buffer: (buffer.unwrap_or(0) as usize).max(BUFFER),
+        }
+    }
+
+    /// With whom a flowop is done.
+    pub(crate) fn host(&self, flowop: &FlowopPlan) -> &str {
+        self.hosts.get(flowop.host as usize).map_or("nobody", String::as_str)
     }
 }
 

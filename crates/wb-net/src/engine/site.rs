@@ -80,6 +80,8 @@ struct State {
     netstat: Netstat,
     parts: Vec<Part>,
     stopping: bool,
+    /// Shared ones take connections for as long as this is held.
+    _doors: Arc<Doors>,
 }
 
 #[derive(Default)]
@@ -208,6 +210,7 @@ impl Driver {
                     netstat: Netstat::now(),
                     parts: Vec::new(),
                     stopping: false,
+                    _doors: doors,
                 });
                 (self.tell)(event)
             }

@@ -226,7 +226,7 @@ impl Lead {
                 }
                 false
             }
-            event @ (Event::Raw(_) | Event::Failed(_)) => (self.tell)(event),
+            event @ (Event::Alive | Event::Raw(_) | Event::Failed(_)) => (self.tell)(event),
         }
     }
 

@@ -119,7 +119,7 @@ pub enum Order {
     },
     /// Stop at once whatever is under way.
     Stop,
-    /// Whoever coordinates is still there.
+    /// Whoever coordinates is still there; a server answers with [`Event::Alive`].
     Alive,
     /// Say what was measured, close everything and end; answered by [`Event::Report`].
     Report,
@@ -151,6 +151,8 @@ pub enum Event {
         /// Which strands and what they have now.
         strands: Vec<StrandTotals>,
     },
+    /// Whoever carries out the strands is still there; the answer to [`Order::Alive`].
+    Alive,
     /// What was done until now.
     Progress(Progress),
     /// Response times, where each is kept.

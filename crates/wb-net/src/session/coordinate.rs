@@ -125,6 +125,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A server that says nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(5);
 
+/// After a failure here, one of a server that caused it is heard of within this time.
+const HINDSIGHT: Duration = Duration::from_millis(500);
+
 /// Between two signs of life to the servers.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -157,9 +160,13 @@ pub async fn coordinate(
             () = &mut interrupted => Some(Failure::Interrupted),
         }
     };
-    if fault.is_some() {
+    let fault = match fault {
+        Some(fault) => Some(run.cause(fault).await),
+        None => None,
+    };
+    if let Some(fault) = &fault {
         run.order_all(|| Order::Stop);
-        run.wind_down().await;
+        run.wind_down(fault).await;
     }
     let datagrams = run.groups.iter().map(|group| group.datagrams.values().copied().sum()).collect();
     Ended { fault, reports: run.reports, executors: run.executors, cut: run.cut, datagrams }
@@ -192,6 +199,9 @@ struct Progressing {
     datagrams: BTreeMap<(u32, u32, u32), Datagrams>,
 }
 
+/// What the client and the server say of a connection.
+type Pair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
+
 impl Coordinator<'_> {
     async fn carry_out(&mut self) -> Result<(), Failure> {
         self.introduce().await?;
@@ -206,8 +216,8 @@ impl Coordinator<'_> {
             }
         }
         self.order_all(|| Order::Report);
-        while self.reports.iter().any(Option::is_none) {
-            let (party, event) = self.next_within(PATIENCE).await?;
+        while let Some(missing) = self.reports.iter().position(Option::is_none) {
+            let (party, event) = self.next_within(PATIENCE, missing).await?;
             if !matches!(event, Event::Report(_)) {
                 return Err(self.nonsense(party));
             }
@@ -223,8 +233,8 @@ impl Coordinator<'_> {
             (party.order)(Order::Prepare(assignment));
         }
         let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.parties.iter().map(|_| None).collect();
-        while links.iter().any(Option::is_none) {
-            match self.next_within(PATIENCE).await? {
+        while let Some(missing) = links.iter().position(Option::is_none) {
+            match self.next_within(PATIENCE, missing).await? {
                 (party, Event::Prepared { links: announced, executor }) => {
                     self.executors[party] = Some(executor);
                     links[party] = Some(announced);
@@ -247,10 +257,10 @@ impl Coordinator<'_> {
             };
             (party.order)(Order::Meet(links));
         }
-        let mut met = 0;
-        while met < self.parties.len() {
-            match self.next_within(PATIENCE).await? {
-                (_, Event::Met) => met += 1,
+        let mut met = vec![false; self.parties.len()];
+        while let Some(missing) = met.iter().position(|met| !met) {
+            match self.next_within(PATIENCE, missing).await? {
+                (party, Event::Met) => met[party] = true,
                 (party, _) => return Err(self.nonsense(party)),
             }
         }
@@ -351,8 +361,8 @@ impl Coordinator<'_> {
     }
 
     /// What both sides of each connection moved: by host, strand and ordinal.
-    fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), (Option<ConnectionTotals>, Option<ConnectionTotals>)> {
-        let mut pairs: BTreeMap<_, (Option<ConnectionTotals>, Option<ConnectionTotals>)> = BTreeMap::new();
+    fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), Pair> {
+        let mut pairs: BTreeMap<_, Pair> = BTreeMap::new();
         for (&party, strands) in &self.groups[group].totals {
             let server = self.position(party);
             for strand in strands {
@@ -459,7 +469,8 @@ impl Coordinator<'_> {
         }
     }
 
-    async fn next_within(&mut self, patience: Duration) -> Result<(usize, Event), Failure> {
+    /// The next event, which must come in time; `missing` is a party that has not answered yet.
+    async fn next_within(&mut self, patience: Duration, missing: usize) -> Result<(usize, Event), Failure> {
         let deadline = Instant::now() + patience;
         // The groups' own deadlines do not count here, nor does silence: there is nothing to say yet.
         loop {
@@ -470,7 +481,10 @@ impl Coordinator<'_> {
                     }
                 }
                 Ok(None) => return Err(lost(None, "nobody is left")),
-                Err(_) => return Err(lost(None, &format!("no answer within {} s", patience.as_secs()))),
+                Err(_) => {
+                    let host = self.parties[missing].host.clone();
+                    return Err(lost(host, &format!("no answer within {} s", patience.as_secs())));
+                }
             }
         }
     }
@@ -483,6 +497,7 @@ impl Coordinator<'_> {
             News::Lost(why) if self.reports[party].is_none() => Err(Failure::Lost { host, why }),
             News::Lost(_) => Ok(None),
             News::Event(Event::Failed(fault)) => Err(Failure::Fault { host, fault }),
+            News::Event(Event::Alive) => Ok(None),
             News::Event(Event::Progress(progress)) => {
                 self.observer.progress(host.as_deref(), progress);
                 Ok(None)
@@ -503,14 +518,40 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Strands of this machine often fail because a server did or is gone: then that is what has to be told.
+    async fn cause(&mut self, failure: Failure) -> Failure {
+        if !matches!(failure, Failure::Fault { host: None, .. }) {
+            return failure;
+        }
+        let deadline = Instant::now() + HINDSIGHT;
+        while let Ok(Some((party, news))) = timeout_at(deadline, self.events.recv()).await {
+            if let Err(cause) = self.sift(party, news)
+                && self.parties[party].host.is_some()
+            {
+                return cause;
+            }
+        }
+        failure
+    }
+
     /// After a fault: lets strands end, and takes what was measured until then.
-    async fn wind_down(&mut self) {
+    async fn wind_down(&mut self, failure: &Failure) {
         let deadline = Instant::now() + Duration::from_secs(2);
         self.order_all(|| Order::Report);
-        while self.reports.iter().any(Option::is_none) {
+        let gone = |party: &Party| match failure {
+            Failure::Lost { host, .. } | Failure::Fault { host, .. } => host.is_some() && party.host == *host,
+            Failure::Interrupted => false,
+        };
+        let mut coming: Vec<bool> =
+            self.parties.iter().zip(&self.reports).map(|(party, report)| report.is_none() && !gone(party)).collect();
+        while coming.contains(&true) {
             match timeout_at(deadline, self.events.recv()).await {
-                Ok(Some((party, News::Event(event)))) => self.keep(party, event),
-                Ok(Some((_, News::Lost(_)))) => {}
+                Ok(Some((party, News::Event(event @ Event::Report(_))))) => {
+                    coming[party] = false;
+                    self.keep(party, event);
+                }
+                Ok(Some((party, News::Lost(_)))) => coming[party] = false,
+                Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
             }
         }

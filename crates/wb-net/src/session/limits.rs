@@ -158,7 +158,7 @@ mod tests {
         let setup = Setup { instances, ..Setup::new("there") };
         let profile = mirror(&stream(&setup, size), "there", &|_| Vec::new());
         Assignment {
-            strands: vec![0..instances],
+            strands: std::iter::once(0..instances).collect(),
             profile,
             side: Side::Server,
             hosts: Default::default(),

@@ -57,6 +57,9 @@ pub struct Server {
     pub child: ChildCommand,
 }
 
+/// After a failure, whether the client is there is known within this time.
+const HINDSIGHT: Duration = Duration::from_millis(500);
+
 impl Server {
     /// Serves until it is cancelled; then all sessions end.
     pub async fn serve(&self, listener: &Listener, tell: impl Fn(ServerNews) + Send + Sync + 'static) {
@@ -85,7 +88,7 @@ impl Server {
     }
 
     async fn session(&self, channel: Channel, busy: bool) -> Over {
-        let ends = (channel.local_addr(), channel.peer_addr());
+        let ends = (own_kind(channel.local_addr()), own_kind(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
@@ -129,16 +132,22 @@ impl Server {
                         },
                         order => order,
                     };
+                    // Progress is told only as often as the client wants it, which may be seldom.
+                    if matches!(order, Order::Alive)
+                        && let Some(over) = self.tell(sender, &Event::Alive).await
+                    {
+                        return over;
+                    }
                     team.order(order);
                 }
                 event = events.recv() => {
                     let Some(event) = event else { return Over::Failed("its own threads ended".to_owned()) };
-                    let sent = timeout(self.limits.silence, sender.send(&event)).await;
-                    match (sent, event) {
-                        (Err(_), _) => return Over::Failed("the client takes nothing".to_owned()),
-                        (Ok(Err(error)), _) => return Over::Failed(format!("the client is gone: {error}")),
-                        (_, Event::Report(_)) => return Over::Done,
-                        (_, Event::Failed(fault)) => return Over::Failed(fault.to_string()),
+                    if let Some(over) = self.tell(sender, &event).await {
+                        return over;
+                    }
+                    match event {
+                        Event::Report(_) => return Over::Done,
+                        Event::Failed(fault) => return cause(fault, &mut receiver).await,
                         _ => {}
                     }
                 }
@@ -154,6 +163,15 @@ impl Server {
         }
     }
 
+    /// Tells the client something; how the session is over where it cannot be told.
+    async fn tell(&self, sender: &mut Sender, event: &Event) -> Option<Over> {
+        match timeout(self.limits.silence, sender.send(event)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(Over::Failed(format!("the client is gone: {error}"))),
+            Err(_) => Some(Over::Failed("the client takes nothing".to_owned())),
+        }
+    }
+
     /// What a client says of this machine is replaced by what is so.
     fn own(&self, mut assignment: Assignment, (local, peer): (SocketAddr, SocketAddr)) -> Assignment {
         let places = Places { here: Place::Ip(local.ip()), there: Place::Ip(peer.ip()) };
@@ -161,6 +179,19 @@ impl Server {
         assignment.settings.cpus = self.cpus.clone();
         assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));
         assignment
+    }
+}
+
+/// An address without the disguise that IPv4 wears at a socket of IPv6: the client knows it without.
+fn own_kind(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Strands often fail because the client is gone: then that is what happened.
+async fn cause(fault: Fault, receiver: &mut Receiver) -> Over {
+    match timeout(HINDSIGHT, receiver.recv::<Order>()).await {
+        Ok(Err(error)) => Over::Failed(format!("the client is gone: {error}")),
+        _ => Over::Failed(fault.to_string()),
     }
 }
 

@@ -16,6 +16,7 @@ use std::{
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
     net::{SocketFlags, acceptfrom_with},
+    time::Timespec,
 };
 use socket2::Socket;
 
@@ -92,8 +93,24 @@ impl Door {
     /// Of a shared door, the strand that is asked first tells for all.
     pub(super) fn refused(&self) -> u64 {
         match self {
-            Self::Own { refused, .. } => *refused,
+            Self::Own { listener, expected, refused, .. } => *refused + waiting(listener, expected),
             Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
+        }
+    }
+}
+
+/// Connections from elsewhere that were made since the last one was taken.
+fn waiting(listener: &Socket, expected: &HashSet<Address>) -> u64 {
+    let mut count = 0;
+    loop {
+        let mut watched = [PollFd::new(listener, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0) {
+            return count;
+        }
+        match accept(listener, false) {
+            Ok((_, from)) => count += u64::from(!expected.contains(&from)),
+            Err(_) => return count,
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Agent => exec::agent(),
-        Command::Net { command } => net::net(command, console),
+        Command::Net { command } => net::net(*command, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::declared(), "weighbridge", &mut script);

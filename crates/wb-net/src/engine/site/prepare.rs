@@ -12,6 +12,7 @@ use std::{
 
 use super::{Input, Reach, Told};
 use crate::engine::{
+    descriptors,
     event::{self, Crew},
     hand::{self, Notes},
     plan::GroupPlan,
@@ -60,6 +61,7 @@ const MANY_HISTOGRAMS: usize = 512;
 impl Prepared {
     pub(super) fn new(assignment: Assignment, doors: &Arc<Doors>) -> Result<Self, Fault> {
         let Assignment { profile, side, strands, hosts, seed, settings } = assignment;
+        descriptors::raise();
         let positions: BTreeMap<String, u32> = hosts.keys().cloned().zip(0..).collect();
         let places: Vec<Places> = hosts.values().copied().collect();
         let plans: Vec<Arc<GroupPlan>> = profile
@@ -169,7 +171,7 @@ impl Prepared {
                 });
                 let end = end.map_err(|error| Fault {
                     unsupported: is_unsupported(&error),
-                    ..failed(format!("{} to {}: {error}", endpoint.protocol.name(), endpoint.remote))
+                    ..failed(format!("{} to {}: {}", endpoint.protocol.name(), endpoint.remote, descriptors::words(&error)))
                 })?;
                 let link = Link { group, transaction, flowop: position };
                 self.announced.push(LinkAnnouncement { link, strand: index, announcement: end.announcement() });

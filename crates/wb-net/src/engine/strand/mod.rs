@@ -24,6 +24,7 @@ use self::{
 use super::{
     clock::{self, Nanos},
     counters::Counters,
+    descriptors,
     plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan},
     raw::RawLog,
     tally::{Published, StrandTally, TransactionTally},
@@ -482,8 +483,8 @@ impl Strand {
     fn fault(&self, flowop: &FlowopPlan, error: &io::Error) -> Fault {
         let transaction = &self.plan.transactions[self.at.transaction].name;
         Fault {
-            place: Some(format!("{}, {transaction}, {}", self.plan.name, flowop.flowop.name)),
-            what: error.to_string(),
+            place: Some(format!("{}, {transaction}, {} with {}", self.plan.name, flowop.flowop.name, self.plan.host(flowop))),
+            what: descriptors::words(error),
             unsupported: matches!(
                 error.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
