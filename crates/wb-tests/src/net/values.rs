@@ -55,7 +55,7 @@ pub(crate) fn metrics(primary: Primary) -> Vec<Metric> {
 const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p99.9", "p99.99"];
 
 /// In the order of [`LATENCIES`].
-fn figures(latency: &Latency) -> [f64; LATENCIES.len()] {
+fn times(latency: &Latency) -> [f64; LATENCIES.len()] {
     let Percentiles { p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, .. } = latency.percentiles;
     let [p50, p90, p99, p99_9, p99_99] = [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns].map(|nanos| nanos as f64);
     [latency.mean_ns, p50, p90, p99, p99_9, p99_99]
@@ -111,8 +111,8 @@ fn rates(measured: &mut Measured, result: &RunResult) {
         }
     }
     if let Some(latency) = &totals.latency {
-        let figures = LATENCIES.into_iter().zip(figures(latency));
-        figures.for_each(|(name, value)| measured.set(Class::Latency, name, value));
+        let named = LATENCIES.into_iter().zip(times(latency));
+        named.for_each(|(name, value)| measured.set(Class::Latency, name, value));
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
         assert!(why("[]").ends_with("one result is expected, not 0"), "{}", why("[]"));
         let two = serde_json::to_string(&[stream(), stream()]).unwrap();
         assert!(why(&two).ends_with("one result is expected, not 2"));
-        let broken = serde_json::to_string(&stream()).unwrap().replace("HISTF", "!!!!!");
+        let broken = serde_json::to_string(&stream()).unwrap().replace("HISTE", "!!!!!");
         assert!(why(&broken).starts_with("Txn1 of stream: "), "{}", why(&broken));
     }
 }
