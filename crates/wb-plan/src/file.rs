@@ -137,7 +137,7 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
             "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
             "id" => request.id = Some(spec::pinned(source, &value)?),
             "tools" => request.tools.extend(tools::unfold(source, &value, groups)?),
-            // fio's own name for it, after pbench: it starts the group, and stays a parameter.
+            // pbench's name for it, which fio and uperf have: it starts the group, and stays a parameter.
             "tool-group" => {
                 request.tools.extend(tools::group(source, &value, groups)?);
                 request.given.push(Given { name: name.get_ref().to_string(), name_at: name.span(), value });

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Worker, WorkerError};
 use wb_model::{Bytes, Facts, Nanos, Placement, Purpose};
+use wb_sys::environment::secrets::masked_value;
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
@@ -146,7 +147,8 @@ pub struct Record {
 #[serde(rename_all = "kebab-case")]
 struct Kept<'a> {
     argv: &'a [String],
-    env: &'a [(String, String)],
+    /// Without what must not be recorded.
+    env: Vec<(&'a str, &'a str)>,
     /// Of a process that has ended.
     #[serde(flatten)]
     end: Option<End>,
@@ -210,6 +212,14 @@ impl Attempt {
 
     /// Runs a measured process that brings about a part of the cell's placement itself.
     pub async fn run_as(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Vec<u8>, Failure> {
+        let program = program(&command);
+        let finished = self.run_to_end(name, command, asked).await?;
+        check(&program, &finished)?;
+        Ok(finished.stdout)
+    }
+
+    /// Runs a measured process to its end, whatever that is, and keeps what [`Attempt::run`] keeps.
+    pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let program = program(&command);
         let mut finished = self.site.finish(command).await?;
@@ -221,22 +231,21 @@ impl Attempt {
         let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
         self.keep_process(
             name,
-            &Kept { argv: &argv, env: &env, end: Some(end), placement: asked, ran: &finished.ran },
+            &Kept { argv: &argv, env: recorded(&env), end: Some(end), placement: asked, ran: &finished.ran },
         )?;
         self.keep(&format!("{name}.stdout"), finished.stdout.clone());
         if !finished.stderr.is_empty() {
             self.keep(&format!("{name}.stderr"), finished.stderr.clone());
         }
         self.notice_differences(&program, &placement, &finished.ran);
-        check(&program, &finished)?;
-        Ok(finished.stdout)
+        Ok(finished)
     }
 
     /// Keeps how a server runs, as `NAME.process.json`.
     pub async fn keep_service(&mut self, name: &str, service: &Service) -> Result<(), Failure> {
         let ran = service.look().await.map_err(lost)?;
         let Service { argv, env, placement, .. } = service;
-        self.keep_process(name, &Kept { argv, env, end: None, placement, ran: &ran })?;
+        self.keep_process(name, &Kept { argv, env: recorded(env), end: None, placement, ran: &ran })?;
         self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
         Ok(())
     }
@@ -259,6 +268,10 @@ impl Attempt {
     }
 }
 
+fn recorded(env: &[(String, String)]) -> Vec<(&str, &str)> {
+    env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
+}
+
 fn program(command: &Command) -> String {
     let name = command.argv.first().map_or("", |program| base(program)).to_owned();
     match command.argv.get(1..3) {
@@ -272,7 +285,7 @@ fn base(program: &str) -> &str {
 }
 
 /// A process that did not succeed, with the last that it said.
-fn check(program: &str, finished: &Finished) -> Result<(), Failure> {
+pub(crate) fn check(program: &str, finished: &Finished) -> Result<(), Failure> {
     match finished.ending {
         ending if ending.is_success() => Ok(()),
         Ending::TimedOut { after } => Err(Failure::Timeout { after }),

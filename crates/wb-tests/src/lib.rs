@@ -19,6 +19,7 @@ pub mod knees;
 pub mod linpack;
 pub mod measured;
 pub mod native;
+pub mod net;
 pub mod ramspeed;
 pub mod ramspeed_sweep;
 pub mod redis;
@@ -26,6 +27,7 @@ pub mod registry;
 pub mod test;
 #[cfg(test)]
 mod testing;
+pub mod uperf;
 
 pub use artefacts::Artefacts;
 pub use attempt::{Attempt, Service, Site};

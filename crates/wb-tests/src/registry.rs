@@ -14,9 +14,11 @@ use crate::fio::Fio;
 use crate::fio_nbd::FioNbd;
 use crate::himeno::Himeno;
 use crate::linpack::Linpack;
+use crate::net::Net;
 use crate::ramspeed::Ramspeed;
 use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
+use crate::uperf::Uperf;
 
 /// The tests that can be run, by name.
 #[derive(Clone, Default)]
@@ -41,6 +43,8 @@ impl Registry {
         registry.add(RamspeedSweep);
         registry.add(Linpack);
         registry.add(Redis);
+        registry.add(Net::default());
+        registry.add(Uperf);
         declarative::shipped().for_each(|test| registry.add(test));
         registry
     }

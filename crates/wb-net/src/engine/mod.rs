@@ -8,7 +8,7 @@ mod counters;
 mod descriptors;
 mod event;
 mod hand;
-mod histogram;
+pub(crate) mod histogram;
 mod interrupt;
 mod plan;
 pub mod raw;

@@ -15,6 +15,11 @@ pub fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|part| name.contains(part))
 }
 
+/// A variable's value, masked where its name sounds like a secret's.
+pub fn masked_value<'a>(name: &str, value: &'a str) -> &'a str {
+    if is_secret(name) { MASK } else { value }
+}
+
 /// A command line with its secrets masked: `token=abc`, `--password abc`, `https://user:abc@host`.
 pub fn masked_words(line: &str) -> String {
     let mut after_flag = false;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wb_plan::{Catalogue, PlanError, Source};
+use wb_tests::net::Net;
 use wb_tests::{DefinitionError, Registry};
 
 use crate::error::Error;
@@ -20,6 +21,9 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
         .map(|config| config.join("weighbridge/tests.d"));
     let optional = own.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
     let mut registry = Registry::built_in();
+    if let Some(folder) = beside_plan.and_then(Path::parent) {
+        registry.add(Net::beside(folder));
+    }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {
         unreadable.extend(registry.add_folder(&folder).map_err(|error| drawn(&error))?);

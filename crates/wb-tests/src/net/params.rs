@@ -1,0 +1,184 @@
+//! The parameters of `net`, and what follows from them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Nanos;
+use wb_net::language::{Action, Extent, Faults, Profile, Read, Variables, parse};
+
+use super::nodes::Nodes;
+use super::values::{Asked, Primary};
+
+/// Variables that profiles call their host by. Whatever a host is called, its server is on the worker.
+const HOSTS: [&str; 2] = ["h", "host"];
+
+/// How a net cell is measured
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Params {
+    /// The file of a profile in uperf's language: beside the plan, or anywhere by its whole path
+    pub(super) profile: String,
+    /// The profile
+    #[schemars(extend("x-resolved" = "the text of its file"))]
+    pub(super) profile_text: Option<String>,
+    /// The profile's variables, NAME=VALUE each; `h` and `host` stand for the worker where nothing is said
+    pub(super) vars: Vec<String>,
+    /// Transactions are cut after so long; 0: they go to their end
+    pub(super) max_duration: Nanos,
+    /// Interval of the latency histograms over time, 10ms at least
+    #[schemars(extend("minimum" = 10_000_000))]
+    pub(super) interval: Nanos,
+    /// NUMA node that the server runs on; -1: any
+    pub(super) server_node: i32,
+    /// NUMA node that the client runs on; -1: any
+    pub(super) client_node: i32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            profile: String::new(),
+            profile_text: None,
+            vars: Vec::new(),
+            max_duration: Nanos(0),
+            interval: Nanos(1_000_000_000),
+            server_node: -1,
+            client_node: -1,
+        }
+    }
+}
+
+impl Params {
+    /// What the profile says, or why it says nothing.
+    pub(super) fn read(&self) -> Result<Profile, String> {
+        let text = self.profile_text.as_deref().ok_or_else(|| self.unread())?;
+        let variables = self.variables()?.into_iter().collect::<Variables>();
+        let read = parse(&self.profile, text, &variables).map_err(|faults| first(&faults))?;
+        let Read { profile, .. } = read;
+        Ok(profile)
+    }
+
+    fn unread(&self) -> String {
+        match self.profile.as_str() {
+            "" => "`profile` names no file: examples/net has some to start from".to_owned(),
+            path => format!("the profile `{path}` cannot be read; each needs a [[test]] of its own"),
+        }
+    }
+
+    /// The variables that the profile is run with.
+    pub(super) fn variables(&self) -> Result<Vec<(String, String)>, String> {
+        let given = self.vars.iter().map(|var| {
+            let parts = var.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+            parts.ok_or_else(|| format!("`vars`: `{var}` is no NAME=VALUE"))
+        });
+        let given = given.collect::<Result<Vec<_>, _>>()?;
+        let unsaid = HOSTS.into_iter().filter(|host| given.iter().all(|(name, _)| name != host));
+        let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned())).collect::<Vec<_>>();
+        Ok(worker.into_iter().chain(given).collect())
+    }
+
+    pub(super) fn nodes(&self) -> Nodes {
+        Nodes { server: self.server_node, client: self.client_node }
+    }
+
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            primary: self.read().map_or(Primary::Throughput, |profile| primary(&profile)),
+            window: None,
+            may_be_cut: self.max_duration.0 > 0,
+            interval: self.interval,
+        }
+    }
+
+    /// How long the profile's windows take, cut as asked; what is counted in rounds takes the time of a sample.
+    pub(super) fn seconds(&self, min_time: Nanos) -> f64 {
+        let seconds = self.read().map_or(min_time.seconds(), |profile| seconds(&profile, min_time));
+        if self.max_duration.0 > 0 { seconds.min(self.max_duration.seconds()) } else { seconds }
+    }
+}
+
+/// What is wrong with a profile first, and how to see the rest.
+fn first(faults: &Faults) -> String {
+    let all = faults.faults();
+    let first = all.first().map(ToString::to_string).unwrap_or_default();
+    let others = match all.len() {
+        0 | 1 => String::new(),
+        all => format!(", and {} more", all - 1),
+    };
+    format!("the profile `{}`: {first}{others}: `weighbridge net check` shows where", faults.source_name())
+}
+
+fn primary(profile: &Profile) -> Primary {
+    let parts = profile.groups.iter().flat_map(|group| &group.transactions);
+    let moves = |action: &Action| matches!(action, Action::Send(_) | Action::Receive(_) | Action::SendFiles(_));
+    let any = parts.flat_map(|part| &part.flowops).any(|flowop| moves(&flowop.action));
+    if any { Primary::Throughput } else { Primary::EmptyRounds }
+}
+
+fn seconds(profile: &Profile, min_time: Nanos) -> f64 {
+    let groups = profile.groups.iter().map(|group| {
+        let window = |extent: Extent| match extent {
+            Extent::Window(window) => window.as_secs_f64(),
+            // Connects and disconnects.
+            Extent::Iterations(0..=1) => 0.0,
+            Extent::Iterations(_) => min_time.seconds(),
+        };
+        group.transactions.iter().map(|part| window(part.extent)).sum()
+    });
+    groups.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RR: &str = r#"<profile name="rr"><group nthreads="$n">
+        <transaction iterations="1"><flowop type="connect" options="remotehost=$h protocol=tcp"/></transaction>
+        <transaction duration="2s"><flowop type="write" options="size=90"/>
+            <flowop type="read" options="size=90"/></transaction>
+        <transaction iterations="1"><flowop type="disconnect"/></transaction>
+    </group></profile>"#;
+
+    fn params(text: &str, vars: &[&str]) -> Params {
+        Params {
+            profile: "rr.xml".to_owned(),
+            profile_text: Some(text.to_owned()),
+            vars: vars.iter().map(|var| (*var).to_owned()).collect(),
+            ..Params::default()
+        }
+    }
+
+    #[test]
+    fn the_host_is_the_worker_unless_it_is_said() {
+        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).read().unwrap());
+        assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
+        assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_profile_is_told() {
+        let why = |params: Params| params.read().unwrap_err();
+        assert!(why(params(RR, &[])).contains('n'), "{}", why(params(RR, &[])));
+        assert_eq!(why(params(RR, &["n"])), "`vars`: `n` is no NAME=VALUE");
+        assert!(why(params("<profile>", &[])).contains("`weighbridge net check` shows where"));
+        assert!(why(Params::default()).contains("names no file"));
+        let unread = Params { profile_text: None, ..params(RR, &[]) };
+        assert!(why(unread).starts_with("the profile `rr.xml` cannot be read"));
+    }
+
+    #[test]
+    fn the_estimate_follows_the_windows_and_the_cut() {
+        let rr = params(RR, &["n=1"]);
+        assert_eq!(rr.seconds(Nanos(0)), 2.0);
+        assert_eq!(Params { max_duration: Nanos(500_000_000), ..rr.clone() }.seconds(Nanos(0)), 0.5);
+        let counted = params(&RR.replace("duration=\"2s\"", "iterations=\"1000\""), &["n=1"]);
+        assert_eq!(counted.seconds(Nanos(3_000_000_000)), 3.0);
+    }
+
+    #[test]
+    fn throughput_is_primary_where_anything_is_moved() {
+        assert_eq!(params(RR, &["n=1"]).asked().primary, Primary::Throughput);
+        let idle =
+            RR.replace("\"write\" options=\"size=90\"", "\"nop\"").replace("\"read\" options=\"size=90\"", "\"nop\"");
+        assert_eq!(params(&idle, &["n=1"]).asked().primary, Primary::EmptyRounds);
+    }
+}

@@ -1,0 +1,136 @@
+//! Results of runs, made small for the unit tests.
+
+use std::collections::BTreeMap;
+
+use tempfile::TempDir;
+use wb_model::outcome::Gate;
+use wb_model::{Nanos, Validity};
+use wb_net::engine::usage::Usage;
+use wb_net::result::{
+    FlowopResult, FlowopSide, GroupResult, IntervalLatency, Latency, Machine, Outcome, Percentiles, RunResult, Totals,
+    TransactionResult,
+};
+use wb_net::transport::Info;
+
+use super::values::{self, Asked, Primary};
+use crate::testing::folder;
+use crate::{Artefacts, Measured};
+
+/// Three times 100 ns.
+const HISTOGRAM: &str = "HISTEwAAAAMAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAMcBBg==";
+
+pub(super) fn asked(primary: Primary) -> Asked {
+    Asked { primary, window: Some(Nanos(1_000_000_000)), may_be_cut: false, interval: Nanos(500_000_000) }
+}
+
+/// A second of two connections that moved 1000 MB.
+pub(super) fn stream() -> RunResult {
+    let usage = |user_ms: u64| Usage { user_ns: user_ms * 1_000_000, system_ns: 250_000_000, ..Usage::default() };
+    let info = |retransmits| Info { connections: 2, retransmits, ..Info::default() };
+    let group = GroupResult {
+        name: "stream".to_owned(),
+        strands: 2,
+        processes: false,
+        totals: totals(),
+        client_usage: usage(500),
+        server_usage: usage(250),
+        client_connections: info(1),
+        server_connections: info(2),
+        datagrams: None,
+        transactions: vec![part("Txn0", "connect", false), part("Txn1", "write", true)],
+        threads: Vec::new(),
+    };
+    RunResult {
+        profile: "stream".to_owned(),
+        outcome: Outcome::Completed,
+        notes: vec!["a note".to_owned()],
+        totals: totals(),
+        groups: vec![group],
+        machines: vec![machine(None), machine(Some("127.0.0.1:20000".to_owned()))],
+    }
+}
+
+fn totals() -> Totals {
+    Totals {
+        seconds: 1.0,
+        sent_bytes: 1_000_000_000,
+        received_bytes: 1_000_000_000,
+        throughput: Some(1e9),
+        sent_throughput: Some(1e9),
+        difference_percent: Some(0.0),
+        operations: 10_000,
+        operations_per_second: Some(1e4),
+        rounds: 10_000,
+        rounds_per_second: Some(1e4),
+        latency: Some(latency(10_000)),
+        errors: 0,
+        lost_datagrams: 0,
+    }
+}
+
+fn latency(count: u64) -> Latency {
+    let at = 100;
+    let percentiles =
+        Percentiles { min_ns: at, p50_ns: at, p90_ns: at, p99_ns: at, p99_9_ns: at, p99_99_ns: at, max_ns: 200_000 };
+    Latency { count, mean_ns: 190_000.0, percentiles, histogram: HISTOGRAM.to_owned() }
+}
+
+fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
+    let client = FlowopSide {
+        count: 10_000,
+        bytes: 1_000_000_000,
+        latency: None,
+        response: None,
+        lag: None,
+        errors: BTreeMap::new(),
+        timeouts: 0,
+        late: 0,
+        cpu_ns: None,
+        counters: BTreeMap::new(),
+    };
+    let interval = |at, latency| IntervalLatency { at, latency };
+    TransactionResult {
+        name: name.to_owned(),
+        data,
+        seconds: 1.0,
+        rounds: 10_000,
+        latency: None,
+        response: None,
+        lag: None,
+        flowops: vec![FlowopResult { name: flowop.to_owned(), client, server: None, difference_percent: None }],
+        intervals: vec![interval(0.0, Some(latency(3))), interval(0.5, None)],
+    }
+}
+
+fn machine(address: Option<String>) -> Machine {
+    Machine {
+        name: "client".to_owned(),
+        address,
+        executor: "a thread per strand".to_owned(),
+        usage: Usage::default(),
+        interfaces: Vec::new(),
+        refused: 0,
+        progress: Vec::new(),
+    }
+}
+
+/// What a sample leaves whose client printed this in 1.3 s.
+pub(super) fn folder_of(stdout: &str) -> TempDir {
+    folder(&[("client.stdout", stdout), ("client.process.json", r#"{"elapsed-seconds": 1.3}"#)])
+}
+
+/// What the study of a sample with this result comes to.
+pub(super) fn of(asked: Asked, result: &RunResult) -> Measured {
+    let folder = folder_of(&serde_json::to_string(result).unwrap());
+    values::study(asked, &Artefacts::new(folder.path())).unwrap()
+}
+
+/// Why a sample with such a change does not count.
+pub(super) fn figures(asked: Asked, change: impl FnOnce(&mut RunResult)) -> (Gate, String) {
+    let mut result = stream();
+    change(&mut result);
+    match of(asked, &result).validity {
+        Validity::Invalid { gate, figures } => (gate, figures),
+        Validity::Valid => panic!("valid"),
+    }
+}
