@@ -43,6 +43,13 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
+impl Times {
+    /// The value at a quantile. A bucket's upper end can lie above what was ever recorded.
+    pub(super) fn at(&self, quantile: f64) -> u64 {
+        self.histogram.value_at_quantile(quantile).min(self.histogram.max())
+    }
+}
+
 impl Latency {
     /// Of times, if there are any; with the histogram if `all`.
     pub(super) fn of(times: &Times, all: bool) -> Option<Self> {
@@ -51,8 +58,7 @@ impl Latency {
         if count == 0 {
             return None;
         }
-        // A bucket's upper end can lie above what was ever recorded.
-        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max());
+        let at = |quantile| times.at(quantile);
         let percentiles = Percentiles {
             min_ns: histogram.min(),
             p50_ns: at(0.5),
