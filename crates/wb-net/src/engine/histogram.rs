@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{
     Histogram,
-    serialization::{Deserializer as Reader, Serializer as _, V2Serializer},
+    serialization::{Deserializer as Reader, Serializer as _, V2SerializeError, V2Serializer},
 };
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as _};
 
@@ -11,21 +11,30 @@ use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as
 const LONGEST: usize = 1 << 20;
 
 pub(super) fn serialize<S: Serializer>(histogram: &Histogram<u32>, to: S) -> Result<S::Ok, S::Error> {
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).map_err(S::Error::custom)?;
-    to.serialize_str(&STANDARD.encode(bytes))
+    to.serialize_str(&encoded(histogram).map_err(S::Error::custom)?)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram<u32>, D::Error> {
-    let text = String::deserialize(from)?;
+    decoded(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// A histogram as text.
+pub(crate) fn encoded(histogram: &Histogram<u32>) -> Result<String, V2SerializeError> {
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(histogram, &mut bytes)?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// The histogram of times in a text that may come from anywhere.
+pub(crate) fn decoded(text: &str) -> Result<Histogram<u32>, String> {
     if text.len() > LONGEST {
-        return Err(D::Error::custom("a histogram of more than a megabyte"));
+        return Err("a histogram of more than a megabyte".to_owned());
     }
-    let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
+    let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
     if !is_one_of_times(&bytes) {
-        return Err(D::Error::custom("no histogram of times"));
+        return Err("no histogram of times".to_owned());
     }
-    Reader::new().deserialize(&mut bytes.as_slice()).map_err(D::Error::custom)
+    Reader::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
 }
 
 /// Whether the header is V2's, of the length that there is, and of an hour at three digits at most: what it says

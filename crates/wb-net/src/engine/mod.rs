@@ -7,7 +7,7 @@ pub mod clock;
 mod counters;
 mod event;
 mod hand;
-mod histogram;
+pub(crate) mod histogram;
 mod interrupt;
 mod plan;
 pub mod raw;

@@ -205,7 +205,7 @@ impl GroupParts<'_> {
         let length = tally.intervals.length as f64 / 1e9;
         let intervals = tally.intervals.times.iter().zip(0..).map(|(times, number)| IntervalLatency {
             at: f64::from(number) * length,
-            latency: Latency::of(times, false),
+            latency: Latency::of(times),
         });
         Some(TransactionResult {
             name: transaction.name.clone(),
@@ -217,9 +217,9 @@ impl GroupParts<'_> {
             operations: totals.operations,
             operations_per_second: totals.operations_per_second,
             rounds: (!self.settings.bare).then(|| tally.rounds.histogram.len()),
-            latency: Latency::of(&tally.rounds, true),
-            response: tally.response.as_ref().and_then(|times| Latency::of(times, true)),
-            lag: tally.lag.as_ref().and_then(|times| Latency::of(times, true)),
+            latency: Latency::of(&tally.rounds),
+            response: tally.response.as_ref().and_then(Latency::of),
+            lag: tally.lag.as_ref().and_then(Latency::of),
             flowops: flowops.collect(),
             intervals: intervals.collect(),
             nested: NestedLatency::of(&tally.rounds, &tally.intervals),
@@ -233,9 +233,9 @@ impl GroupParts<'_> {
             count: tally.count,
             bytes: tally.bytes,
             throughput: (tally.bytes > 0 && seconds > 0.0).then(|| tally.bytes as f64 / seconds),
-            latency: Latency::of(&tally.service, true),
-            response: tally.response.as_ref().and_then(|times| Latency::of(times, true)),
-            lag: tally.lag.as_ref().and_then(|times| Latency::of(times, true)),
+            latency: Latency::of(&tally.service),
+            response: tally.response.as_ref().and_then(Latency::of),
+            lag: tally.lag.as_ref().and_then(Latency::of),
             errors: tally.errors.iter().map(|(&number, &count)| (word(number), count)).collect(),
             timeouts: tally.timeouts,
             late: tally.late,
@@ -316,7 +316,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>
     totals.throughput = (received_rate > 0.0).then_some(received_rate);
     totals.sent_throughput = (sent_rate > 0.0).then_some(sent_rate);
     totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
-    totals.latency = times.and_then(|times| Latency::of(&times, true));
+    totals.latency = times.and_then(|times| Latency::of(&times));
     totals
 }
 

@@ -1,11 +1,9 @@
 //! Times as people read them: a mean, quantiles, and the histogram for whoever wants more.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::tally::Times;
+use crate::engine::{histogram, tally::Times};
 
 /// How long something took, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,8 +17,7 @@ pub struct Latency {
     #[serde(flatten)]
     pub percentiles: Percentiles,
     /// All, as an HdrHistogram in V2 encoding and base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<String>,
+    pub histogram: String,
 }
 
 /// Quantiles of times, in nanoseconds: to three significant digits, two where many strands share the memory.
@@ -51,8 +48,8 @@ impl Times {
 }
 
 impl Latency {
-    /// Of times, if there are any; with the histogram if `all`.
-    pub(super) fn of(times: &Times, all: bool) -> Option<Self> {
+    /// Of times, if there are any.
+    pub(super) fn of(times: &Times) -> Option<Self> {
         let histogram = &times.histogram;
         let count = histogram.len();
         if count == 0 {
@@ -68,11 +65,33 @@ impl Latency {
             p99_99_ns: at(0.9999),
             max_ns: histogram.max(),
         };
-        let encoded = || {
-            let mut bytes = Vec::new();
-            V2Serializer::new().serialize(histogram, &mut bytes).ok().map(|_| STANDARD.encode(bytes))
-        };
         let mean_ns = times.sum as f64 / count as f64;
-        Some(Self { count, mean_ns, percentiles, histogram: all.then(encoded).flatten() })
+        Some(Self { count, mean_ns, percentiles, histogram: histogram::encoded(histogram).ok()? })
+    }
+
+    /// How often each time was taken, times ascending: in nanoseconds, each the middle of those that are not told
+    /// apart. The histogram may come from a file; what is none is told.
+    pub fn counts(&self) -> Result<Vec<(u64, u64)>, String> {
+        let histogram = histogram::decoded(&self.histogram)?;
+        let taken = histogram.iter_recorded();
+        Ok(taken
+            .map(|time| (histogram.median_equivalent(time.value_iterated_to()), time.count_at_value().into()))
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_can_be_counted_from_what_is_told_of_them() {
+        let mut times = Times::new(3);
+        [100, 200, 200, 1_000_000].map(|time| times.record(time));
+        let told = Latency::of(&times).expect("there are times");
+        let counts = told.counts().expect("it is a histogram");
+        assert_eq!(counts[..2], [(100, 1), (200, 2)]);
+        assert!(counts[2].0.abs_diff(1_000_000) < 1000, "{counts:?}");
+        assert!(Latency { histogram: "rubbish".to_owned(), ..told }.counts().is_err());
     }
 }
