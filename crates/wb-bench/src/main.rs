@@ -16,6 +16,7 @@ mod himeno;
 mod limits;
 mod linpack;
 mod machine;
+mod net;
 mod pairs;
 mod place;
 mod ramspeed;
@@ -58,15 +59,22 @@ enum Command {
         /// Its configuration as JSON
         config: String,
     },
+    /// Run a server and its client and print what the client printed
+    #[command(hide = true)]
+    Both {
+        /// The two as JSON
+        both: String,
+    },
 }
 
 /// Every subject: add one here.
-const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 3] = [himeno::rows, linpack::rows, ramspeed::rows];
+const SUBJECTS: [fn(&Place) -> Vec<Row<'_>>; 4] = [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match &args.command {
         Some(Command::Exec { kernel, config }) => exec::run(*kernel, config),
+        Some(Command::Both { both }) => net::run(both),
         None => bench(&args),
     };
     match outcome {

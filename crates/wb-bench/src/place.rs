@@ -31,6 +31,12 @@ impl Place {
         Ok(vec![self.program.display().to_string(), "exec".into(), kernel.into(), config])
     }
 
+    /// The command that runs a server and its client.
+    pub(crate) fn both(&self, both: &crate::net::Both) -> Result<Vec<String>, String> {
+        let both = serde_json::to_string(both).map_err(|error| error.to_string())?;
+        Ok(vec![self.program.display().to_string(), "both".into(), both])
+    }
+
     /// The program that users start, built beside this one.
     pub(crate) fn weighbridge(&self) -> Result<PathBuf, String> {
         let program = self.program.with_file_name("weighbridge");

@@ -52,6 +52,7 @@ impl Setup {
             no_delay: self.no_delay.unwrap_or(no_delay),
             congestion: None,
             non_blocking: false,
+            kernel_tls: false,
             timeout: None,
             sctp: SctpEndpoint { no_delay: self.no_delay.unwrap_or(no_delay), ..SctpEndpoint::default() },
         };

@@ -48,6 +48,8 @@ struct Loop<'a> {
     call: Arc<OwnedFd>,
     watched: HashMap<RawFd, (usize, usize, u64)>,
     buffer: Vec<u8>,
+    /// When connections of strands that carry out nothing are tended; none if nothing is left to do.
+    next_tending: Option<Nanos>,
     site: &'a Sender<Input>,
 }
 
@@ -116,6 +118,7 @@ impl<'a> Loop<'a> {
             call,
             watched: HashMap::new(),
             buffer: hand::buffer(buffer),
+            next_tending: None,
             site,
         })
     }
@@ -158,6 +161,7 @@ impl<'a> Loop<'a> {
                         };
                         self.tell(heard);
                     }
+                    self.next_tending = Some(0);
                 }
             }
         }
@@ -212,12 +216,13 @@ impl<'a> Loop<'a> {
 
     fn done(&mut self, crew: usize, strand: usize, heard: Heard) {
         self.states[crew][strand].runs = false;
+        self.next_tending = Some(0);
         self.states[crew][strand].timer += 1;
         let running = &mut self.running[crew];
         running.left -= 1;
         let notes = &mut self.crews[crew].notes;
         notes.end(running.transaction, running.end);
-        if running.left == 0 && notes.matters(running.transaction) {
+        if running.left == 0 && notes.plan.matters(running.transaction) {
             notes.usage.add(Usage::of_thread().since(running.before));
         }
         self.tell(heard);
@@ -248,9 +253,25 @@ impl<'a> Loop<'a> {
         self.watched.insert(fd, key);
     }
 
+    /// Tends the connections of strands that carry out nothing; says when it has to be done again.
+    fn tend(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.next_tending.is_none_or(|next| now < next) {
+            return self.next_tending;
+        }
+        let mut again = false;
+        for (crew, states) in self.crews.iter_mut().zip(&self.states) {
+            for (strand, _) in crew.strands.iter_mut().zip(states).filter(|(_, state)| !state.runs) {
+                again |= strand.tend();
+            }
+        }
+        self.next_tending = again.then(|| now + clock::nanos(hand::TENDING));
+        self.next_tending
+    }
+
     /// Until something happens.
     fn wait(&mut self) {
         let now = clock::now();
+        let tending = self.tend(now);
         while let Some(&Reverse((until, crew, strand, timer))) = self.timers.peek() {
             if self.states[crew][strand].timer != timer {
                 self.timers.pop();
@@ -263,8 +284,10 @@ impl<'a> Loop<'a> {
         }
         let left = match (self.ready.is_empty(), self.timers.peek()) {
             (false, _) => Some(0),
-            (true, Some(Reverse((until, ..)))) => Some(until.saturating_sub(now)),
-            (true, None) => None,
+            (true, timer) => {
+                let timer = timer.map(|Reverse((until, ..))| *until);
+                timer.into_iter().chain(tending).min().map(|until| until.saturating_sub(now))
+            }
         };
         let timeout =
             left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });

@@ -4,8 +4,9 @@ use std::{
     os::fd::OwnedFd,
     sync::{
         Arc,
-        mpsc::{Receiver, Sender},
+        mpsc::{Receiver, RecvTimeoutError, Sender},
     },
+    time::Duration,
 };
 
 use super::{
@@ -148,12 +149,6 @@ impl Notes {
         tally.ended = tally.ended.max(end.unwrap_or_else(clock::now));
     }
 
-    /// Whether the use of CPU in a transaction is of interest.
-    pub(super) fn matters(&self, transaction: usize) -> bool {
-        self.plan.transactions[transaction].moves_data
-            || !self.plan.transactions.iter().any(|transaction| transaction.moves_data)
-    }
-
     pub(super) fn context<'a>(&'a mut self, buffer: &'a mut [u8]) -> Context<'a> {
         Context {
             buffer,
@@ -202,7 +197,7 @@ pub(super) fn blocking(
     if !tell(Heard::Ready { hand, reach: Reach::Thread(Interruptible::this()) }) {
         return;
     }
-    while let Ok(told) = told.recv() {
+    while let Ok(told) = next(told, &mut strand) {
         let went_on = match told {
             Told::Run { transaction, began, end, .. } => {
                 let before = Usage::of_thread();
@@ -211,7 +206,7 @@ pub(super) fn blocking(
                 clock::sleep_until(began);
                 let failed = carry_out(&mut strand, &mut notes.context(&mut buffer));
                 notes.end(transaction, end);
-                if notes.matters(transaction) {
+                if notes.plan.matters(transaction) {
                     notes.usage.add(Usage::of_thread().since(before));
                 }
                 match failed {
@@ -236,6 +231,20 @@ pub(super) fn blocking(
             return;
         }
     }
+}
+
+/// Between two looks at connections that nobody uses.
+pub(super) const TENDING: Duration = Duration::from_millis(1);
+
+/// What is told next; until then the strand's connections are tended.
+fn next(told: &Receiver<Told>, strand: &mut Strand) -> Result<Told, RecvTimeoutError> {
+    while strand.tend() {
+        match told.recv_timeout(TENDING) {
+            Err(RecvTimeoutError::Timeout) => {}
+            told => return told,
+        }
+    }
+    told.recv().map_err(|_| RecvTimeoutError::Disconnected)
 }
 
 fn carry_out(strand: &mut Strand, context: &mut Context<'_>) -> Option<Fault> {

@@ -105,6 +105,13 @@ impl GroupPlan {
     }
 }
 
+impl GroupPlan {
+    /// Whether a transaction belongs to the data phase: it moves data, or none does.
+    pub(crate) fn matters(&self, transaction: usize) -> bool {
+        self.transactions[transaction].moves_data || !self.transactions.iter().any(|transaction| transaction.moves_data)
+    }
+}
+
 /// No buffer is smaller: what is thrown away and what is read of files goes through it too.
 const BUFFER: usize = 1 << 16;
 

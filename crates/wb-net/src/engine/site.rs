@@ -163,7 +163,7 @@ impl Driver {
                 true
             }
             Order::Settle { group, totals } => {
-                if let Some(known) = state.groups.get_mut(group) {
+                if let Some(known) = state.groups.get_mut(group).filter(|known| known.running == 0) {
                     known.running = totals.len();
                     known.totals.clear();
                     state.prepared.settle(group, totals);
@@ -197,11 +197,12 @@ impl Driver {
                 let event = Event::Prepared { links: prepared.announcements(), executor: prepared.executor };
                 let published = prepared.published.clone();
                 let now = clock::now();
+                let nothing = Progress { at: now, ..Progress::default() };
                 self.state = Some(State {
                     prepared,
                     groups,
                     published,
-                    progress: Vec::new(),
+                    progress: vec![nothing],
                     interval,
                     next_progress: now + interval,
                     netstat: Netstat::now(),
@@ -286,7 +287,8 @@ impl State {
 
     fn run(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) -> bool {
         let strands = self.prepared.strands_of(group);
-        let Some(known) = self.groups.get_mut(group) else { return true };
+        // What a client may say twice is said by none of ours.
+        let Some(known) = self.groups.get_mut(group).filter(|known| known.running == 0) else { return true };
         let Some(plan) = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction)) else {
             return true;
         };

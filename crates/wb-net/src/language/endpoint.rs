@@ -28,12 +28,18 @@ pub(super) fn endpoint(scope: &mut Scope, what: &Subject, processes: u32) -> Opt
         no_delay: options.has("tcp_nodelay"),
         congestion: options.word("cc"),
         non_blocking: options.has("non_blocking"),
+        kernel_tls: is_kernel_tls(options),
         timeout: timeout(scope, options),
         sctp: sctp(scope, options),
     };
     let protocol = protocol?;
     note_meaningless(scope, options, protocol);
     Some(endpoint)
+}
+
+/// `engine=ktls`, the only engine of which there is a choice.
+fn is_kernel_tls(options: &Options) -> bool {
+    options.word("engine").is_some_and(|engine| engine.eq_ignore_ascii_case("ktls"))
 }
 
 fn protocol(name: &str) -> Result<Protocol, Wrong> {
@@ -94,6 +100,9 @@ fn note_meaningless(scope: &mut Scope, options: &Options, protocol: Protocol) {
         }
     }
     for given in ["engine", "cipher", "method"] {
+        if given == "engine" && is_kernel_tls(options) {
+            continue;
+        }
         if let Some(span) = options.span(given) {
             scope.note(span, format!("`{given}` is OpenSSL's and is passed over: TLS is done by rustls"));
         }

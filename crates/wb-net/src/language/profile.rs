@@ -140,6 +140,9 @@ pub struct Endpoint {
     pub non_blocking: bool,
     /// Fails when it takes longer (`timeout`).
     pub timeout: Option<Duration>,
+    /// Leaves TLS's records to the kernel (`engine=ktls`).
+    #[serde(default)]
+    pub kernel_tls: bool,
     /// What SCTP is told.
     pub sctp: SctpEndpoint,
 }

@@ -36,7 +36,10 @@ pub(super) enum Door {
 impl Door {
     pub(super) fn prepare(manner: &Manner<'_>, doors: &Arc<Doors>) -> io::Result<Self> {
         let port = manner.endpoint.port;
-        if port.is_some() || (doors.ports.is_some() && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp)) {
+        if port.is_some()
+            || (doors.ports.is_some()
+                && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp))
+        {
             return Ok(Self::Shared { door: doors.shared(manner, port)?, mailbox: Arc::new(Mailbox::new()?) });
         }
         let listener = manner.listening(0)?;
@@ -52,11 +55,12 @@ impl Door {
     }
 
     pub(super) fn expect(&mut self, addresses: HashSet<Address>) {
+        let addresses = addresses.into_iter().map(recognisable);
         match self {
-            Self::Own { expected, .. } => *expected = addresses,
+            Self::Own { expected, .. } => *expected = addresses.collect(),
             Self::Shared { door, mailbox } => {
                 let mut expected = lock(&door.expected);
-                expected.extend(addresses.into_iter().map(|address| (address, mailbox.clone())));
+                expected.extend(addresses.map(|address| (address, mailbox.clone())));
             }
         }
     }
@@ -110,10 +114,16 @@ fn other_peer(socket: &Socket) -> io::Result<Address> {
     if let Some((cid, port)) = socket.peer_addr()?.as_vsock_address() {
         return Ok(Address::Vsock { cid, port });
     }
-    let name = socket.peer_addr()?;
-    let name = String::from_utf8_lossy(name.as_abstract_namespace().unwrap_or_default()).into_owned();
     let process = rustix::net::sockopt::socket_peercred(socket)?.pid.as_raw_nonzero().get();
-    Ok(Address::Unix { name, process: process.unsigned_abs() })
+    Ok(Address::Unix { name: String::new(), process: process.unsigned_abs() })
+}
+
+/// An address as it is seen when a connection is taken: of UNIX sockets, the kernel vouches for the process alone.
+fn recognisable(address: Address) -> Address {
+    match address {
+        Address::Unix { process, .. } => Address::Unix { name: String::new(), process },
+        address => address,
+    }
 }
 
 /// Connections that a shared door took for one strand.

@@ -12,15 +12,16 @@ use socket2::Socket;
 use super::{
     Interest, Transport, Wait,
     address::{Address, Place},
+    certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
+    pool::Pool,
+    quic,
     socket::{self, Manner},
     stream::Stream,
+    tls::{self, Tls},
 };
 use crate::language::{Endpoint, Protocol};
-
-/// So many ports are held for a link whose connection is made over and over.
-const POOL: usize = 256;
 
 /// What one side tells the other of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +64,23 @@ pub struct Terms<'a> {
 #[derive(Debug)]
 pub struct End {
     endpoint: Endpoint,
+    part: Part,
     here: Place,
     blocking: bool,
     receive_timeout: Option<Duration>,
     kind: Kind,
+    /// How TLS is spoken; of the opener once it knows the other side's certificate.
+    tls: Option<tls::Role>,
 }
 
 #[derive(Debug)]
 enum Kind {
     /// Ports from which connections are opened.
-    Pool { held: Vec<Socket>, addresses: Vec<Address>, used: usize, repeated: bool, peer: Option<Address> },
+    Pool { pool: Pool, peer: Option<Address> },
     /// Where connections are taken.
     Door(Door),
     /// A socket that is connected to one other.
-    Pair { socket: Socket, address: Address, peer: Option<Address> },
+    Pair { socket: Socket, address: Address, peer: Option<Address>, quic: Option<Arc<quic::Link>> },
 }
 
 impl End {
@@ -89,7 +93,7 @@ impl End {
             receive_timeout: terms.receive_timeout,
         };
         let port = terms.endpoint.port.unwrap_or(0);
-        let kind = match (terms.endpoint.protocol.is_datagram(), terms.part) {
+        let kind = match (is_paired(terms.endpoint.protocol), terms.part) {
             (true, part) => {
                 let (port, shared) = match part {
                     Part::Opener => (0, false),
@@ -97,31 +101,52 @@ impl End {
                     Part::Taker => terms.doors.datagram_port(),
                 };
                 let socket = manner.bound(port, shared)?;
+                if terms.endpoint.protocol == Protocol::Quic && terms.endpoint.window.is_none() {
+                    quic::make_room(&socket)?;
+                }
                 let address = socket::address(&socket, terms.here)?;
-                Kind::Pair { socket, address, peer: None }
+                Kind::Pair { socket, address, peer: None, quic: None }
             }
-            (false, Part::Opener) => {
-                let count = if terms.repeated { POOL } else { 1 };
-                let held: Vec<Socket> =
-                    (0..count).map(|_| manner.bound(0, terms.repeated)).collect::<io::Result<_>>()?;
-                let addresses =
-                    held.iter().map(|held| socket::address(held, terms.here)).collect::<io::Result<_>>()?;
-                Kind::Pool { held, addresses, used: 0, repeated: terms.repeated, peer: None }
-            }
+            (false, Part::Opener) => Kind::Pool { pool: Pool::prepare(&manner, terms.repeated)?, peer: None },
             (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);
-        Ok(Self { endpoint, here, blocking: terms.blocking, receive_timeout: terms.receive_timeout, kind })
+        let mut tls = None;
+        if endpoint.protocol == Protocol::Tls {
+            if endpoint.kernel_tls {
+                tls::require_kernel(&manner.socket()?)?;
+            }
+            if terms.part == Part::Taker {
+                tls = Some(tls::Role::taker(endpoint.kernel_tls)?);
+            }
+        }
+        if endpoint.protocol == Protocol::Quic {
+            // What it announces.
+            certificate::identity()?;
+        }
+        Ok(Self {
+            endpoint,
+            part: terms.part,
+            here,
+            blocking: terms.blocking,
+            receive_timeout: terms.receive_timeout,
+            kind,
+            tls,
+        })
     }
 
     /// What the other side has to know.
     pub fn announcement(&self) -> Announcement {
         let addresses = match &self.kind {
-            Kind::Pool { addresses, .. } => addresses.clone(),
+            Kind::Pool { pool, .. } => pool.addresses().to_vec(),
             Kind::Door(door) => vec![door.address().clone()],
             Kind::Pair { address, .. } => vec![address.clone()],
         };
-        Announcement { addresses, certificate: None }
+        let certificate = match (self.endpoint.protocol, self.part) {
+            (Protocol::Tls | Protocol::Quic, Part::Taker) => certificate::identity().ok(),
+            _ => None,
+        };
+        Announcement { addresses, certificate: certificate.map(|identity| identity.fingerprint.text().to_owned()) }
     }
 
     /// Takes note of the other side's addresses. `there` is where the control connection comes from: connections
@@ -130,22 +155,40 @@ impl End {
         let Some(first) = announced.addresses.first().cloned() else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the other side announced no address"));
         };
+        let here = self.here;
         let elsewhere = |address: &Address| match (address, there) {
             (Address::Ip(address), Place::Ip(there)) => address.ip() != there,
             (Address::Vsock { cid, .. }, Place::Vsock(there)) => *cid != there,
+            // Sockets of others on this machine are none of a run's.
+            (Address::Unix { name, .. }, there) => !name.starts_with(socket::NAMES) || !is_this_machine(here, there),
             _ => false,
         };
+        if self.endpoint.protocol == Protocol::Tls && self.part == Part::Opener {
+            let fingerprint = Fingerprint::announced(announced.certificate.clone())?;
+            self.tls = Some(tls::Role::opener(fingerprint, self.endpoint.kernel_tls)?);
+        }
         match &mut self.kind {
             Kind::Pool { peer, .. } | Kind::Pair { peer, .. } if elsewhere(&first) => {
                 *peer = None;
-                let what = format!("the other side, at {there}, announced an address elsewhere");
+                let what = match first {
+                    Address::Unix { .. } => format!("UNIX sockets reach this machine alone, and {there} is another"),
+                    _ => format!("the other side, at {there}, announced an address elsewhere"),
+                };
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
             Kind::Pool { peer, .. } => *peer = Some(first),
             Kind::Door(door) => door.expect(announced.addresses.into_iter().collect::<HashSet<_>>()),
-            Kind::Pair { socket, peer, .. } => {
+            Kind::Pair { socket, peer, quic, .. } => {
                 socket.connect(&socket::sock_addr(&first)?)?;
                 socket::discard(socket);
+                if let (Protocol::Quic, Address::Ip(peer)) = (self.endpoint.protocol, &first) {
+                    let window = self.endpoint.window;
+                    let role = match self.part {
+                        Part::Opener => quic::Role::opener(Fingerprint::announced(announced.certificate)?, window),
+                        Part::Taker => quic::Role::taker(window),
+                    };
+                    *quic = Some(Arc::new(quic::Link::new(socket, *peer, role?)?));
+                }
                 *peer = Some(first);
             }
         }
@@ -154,33 +197,21 @@ impl End {
 
     /// Begins to open a connection. It is made when [`Transport::establish`] says so.
     pub fn open(&mut self) -> io::Result<Box<dyn Transport>> {
-        let unknown = || io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known");
         match &mut self.kind {
-            Kind::Pool { held, addresses, used, repeated, peer } => {
+            Kind::Pool { pool, peer } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown)?)?;
-                let socket = if *repeated {
-                    let manner = Manner {
-                        endpoint: &self.endpoint,
-                        here: self.here,
-                        blocking: self.blocking,
-                        receive_timeout: self.receive_timeout,
-                    };
-                    let socket = manner.socket()?;
-                    if !matches!(addresses[0], Address::Unix { .. }) {
-                        socket.set_reuse_port(true)?;
-                        socket.bind(&socket::sock_addr(&addresses[*used % addresses.len()])?)?;
-                    }
-                    *used += 1;
-                    socket
-                } else {
-                    held.pop().ok_or_else(|| io::Error::other("the port of this connection is used already"))?
-                };
+                let socket = pool.socket(&Manner {
+                    endpoint: &self.endpoint,
+                    here: self.here,
+                    blocking: self.blocking,
+                    receive_timeout: self.receive_timeout,
+                })?;
                 match socket.connect(&peer) {
                     Ok(()) => {}
                     Err(error) if is_under_way(&error) => {}
                     Err(error) => return Err(error),
                 }
-                Ok(self.transport(socket))
+                self.transport(socket)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Door(_) => Err(io::Error::other("this end takes connections and opens none")),
@@ -192,7 +223,7 @@ impl End {
         match &mut self.kind {
             Kind::Door(door) => {
                 let socket = door.take(self.blocking)?;
-                Ok(self.transport(socket))
+                self.transport(socket)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Pool { .. } => Err(io::Error::other("this end opens connections and takes none")),
@@ -216,24 +247,45 @@ impl End {
     }
 
     fn paired(&self) -> io::Result<Box<dyn Transport>> {
-        let Kind::Pair { socket, peer: Some(peer), .. } = &self.kind else {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known"));
+        let Kind::Pair { socket, peer: Some(peer), quic, .. } = &self.kind else {
+            return Err(unknown());
         };
         let socket = socket.try_clone()?;
+        if let Some(link) = quic {
+            return Ok(Box::new(quic::Quic::new(socket, link.clone())?));
+        }
         socket.connect(&socket::sock_addr(peer)?)?;
         Ok(Box::new(Datagrams::new(socket)))
     }
 
-    fn transport(&self, socket: Socket) -> Box<dyn Transport> {
-        match self.endpoint.protocol {
-            Protocol::Sctp => Box::new(super::sctp::Association::new(socket)),
-            protocol => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
-        }
+    fn transport(&self, socket: Socket) -> io::Result<Box<dyn Transport>> {
+        Ok(match (self.endpoint.protocol, &self.tls) {
+            (Protocol::Tls, Some(role)) => Box::new(Tls::new(socket, role, self.endpoint.kernel_tls)?),
+            (Protocol::Tls, None) => return Err(unknown()),
+            (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
+            (protocol, _) => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
+        })
     }
+}
+
+/// Whether both ends of a control connection are on one machine.
+fn is_this_machine(here: Place, there: Place) -> bool {
+    match (here, there) {
+        (Place::Ip(here), Place::Ip(there)) => here == there || there.is_loopback(),
+        (here, there) => here == there,
+    }
+}
+
+/// Whether each end has a socket of its own from the beginning, which is connected to the other.
+fn is_paired(protocol: Protocol) -> bool {
+    protocol.is_datagram() || protocol == Protocol::Quic
+}
+
+fn unknown() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the other side's address is not known")
 }
 
 fn is_under_way(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }
-

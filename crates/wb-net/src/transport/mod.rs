@@ -7,13 +7,18 @@
 //! [`ends`] says how the two sides come to know each other's addresses.
 
 pub mod address;
+mod certificate;
 pub mod datagram;
 pub mod door;
 pub mod ends;
 pub mod info;
+mod option;
+mod pool;
+mod quic;
 pub mod sctp;
 pub mod socket;
 pub mod stream;
+mod tls;
 
 use std::{
     fs::File,
@@ -44,8 +49,19 @@ pub trait Transport: Send {
         Ok(())
     }
 
+    /// Does what is left to do while nobody uses the connection: sends what was taken and, where no kernel does it,
+    /// answers the other side. Says whether that has to be done again soon.
+    fn tend(&mut self) -> bool {
+        false
+    }
+
     /// Sends a part of a file; says how many bytes were taken.
     fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
+        self.send_part(file, offset, length, how)
+    }
+
+    /// The same without the kernel's help.
+    fn send_part(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
         let mut part = vec![0; length.min(FILE_PART)];
         let read = file.read_at(&mut part, offset)?;
         self.send(&part[..read], how)

@@ -1,4 +1,9 @@
 //! SCTP, one-to-one style (RFC 4960; its sockets: RFC 6458).
+//!
+//! A message of a profile is one message of SCTP, or several if it is large. What is given up under partial
+//! reliability never comes, so that the other side must not wait for all of it.
+
+mod kernel;
 
 use std::{
     io,
@@ -8,8 +13,11 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Info, Transport};
-use crate::language::{Message, SctpEndpoint};
+use super::{Info, Transport, stream};
+use crate::language::{Message, PartialReliability, SctpEndpoint};
+
+/// The largest message: larger ones would not fit into a send buffer, and the kernel takes a whole one or none.
+const PART: usize = 1 << 16;
 
 /// An association.
 #[derive(Debug)]
@@ -25,21 +33,77 @@ impl Association {
 }
 
 /// Sets what a profile says of associations.
-pub(super) fn configure(_socket: &Socket, _said: &SctpEndpoint, _no_delay: bool) -> io::Result<()> {
+pub(super) fn configure(socket: &Socket, said: &SctpEndpoint, no_delay: bool) -> io::Result<()> {
+    let socket = socket.as_fd();
+    let or_same = |value: Option<u32>| value.unwrap_or(0);
+    if said.rto_initial.is_some() || said.rto_min.is_some() || said.rto_max.is_some() {
+        let (initial, max, min) = (or_same(said.rto_initial), or_same(said.rto_max), or_same(said.rto_min));
+        named("sctp_rto", kernel::RtoInfo { association: 0, initial, max, min }.set(socket))?;
+    }
+    if said.sack_delay.is_some() || said.sack_frequency.is_some() {
+        let (delay, frequency) = (or_same(said.sack_delay), or_same(said.sack_frequency));
+        named("sctp_sack", kernel::SackInfo { association: 0, delay, frequency }.set(socket))?;
+    }
+    if let Some(burst) = said.max_burst {
+        named("sctp_max_burst_size", kernel::set_max_burst(socket, burst))?;
+    }
+    if let Some(size) = said.max_fragment {
+        named("sctp_max_fragment_size", kernel::set_max_fragment(socket, size))?;
+    }
+    if said.heartbeat.is_some() || said.path_mtu.is_some() {
+        let path = kernel::PathParameters::new(said.heartbeat, said.path_mtu);
+        named("sctp_hb_interval or sctp_path_mtu", path.set(socket))?;
+    }
+    if said.in_streams.is_some() || said.out_streams.is_some() {
+        let streams = kernel::InitMessage::new(said.in_streams.unwrap_or(0), said.out_streams.unwrap_or(0));
+        named("sctp_in_streams or sctp_out_streams", streams.set(socket))?;
+    }
+    if no_delay || said.no_delay {
+        named("sctp_nodelay", kernel::set_no_delay(socket))?;
+    }
+    if let Some(port) = said.encapsulation {
+        named("encaps", kernel::Encapsulation::new(port).set(socket))?;
+    }
     Ok(())
 }
 
+/// Says which option the kernel did not take.
+fn named(option: &str, set: Result<(), rustix::io::Errno>) -> io::Result<()> {
+    set.map_err(|error| {
+        let error = io::Error::from(error);
+        io::Error::new(error.kind(), format!("{option}: the kernel does not take this value: {error}"))
+    })
+}
+
 impl Transport for Association {
-    fn send(&mut self, bytes: &[u8], _: &Message) -> io::Result<usize> {
-        Ok(rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL)?)
+    fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let part = &bytes[..bytes.len().min(PART)];
+        let said = &how.sctp;
+        if said.stream.is_none() && !said.unordered && said.partial.is_none() {
+            return Ok(rustix::net::send(&self.socket, part, flags)?);
+        }
+        let (policy, value) = match said.partial {
+            None | Some(PartialReliability::Never) => (kernel::Policy::Never, 0),
+            Some(PartialReliability::Lifetime(milliseconds)) => (kernel::Policy::Lifetime, milliseconds),
+            Some(PartialReliability::Retransmissions(count)) => (kernel::Policy::Retransmissions, count),
+            Some(PartialReliability::Priority(priority)) => (kernel::Policy::Priority, priority),
+        };
+        let told = kernel::Told::new(said.stream.unwrap_or(0), said.unordered, policy, value);
+        kernel::send(self.socket.as_fd(), part, told, flags)
     }
 
-    fn receive(&mut self, into: &mut [u8], _: &Message) -> io::Result<usize> {
-        Ok(rustix::net::recv(&self.socket, into, RecvFlags::empty())?.0)
+    fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
+        let flags = if how.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        Ok(rustix::net::recv(&self.socket, into, flags)?.0)
     }
 
-    fn close(&mut self, _: bool) -> io::Result<()> {
-        Ok(())
+    fn establish(&mut self) -> io::Result<()> {
+        stream::connected(&self.socket)
+    }
+
+    fn close(&mut self, opener: bool) -> io::Result<()> {
+        if opener { stream::wait_for_end(&self.socket) } else { Ok(()) }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -48,5 +112,45 @@ impl Transport for Association {
 
     fn info(&self) -> Info {
         Info::of(&self.socket, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use socket2::{Domain, Protocol, Type};
+
+    use super::*;
+
+    #[test]
+    fn all_options_are_taken_by_a_kernel_that_has_sctp() {
+        let protocol = Protocol::from(libc::IPPROTO_SCTP);
+        let Ok(socket) = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)) else { return };
+        let said = SctpEndpoint {
+            rto_min: Some(200),
+            rto_max: Some(2000),
+            rto_initial: Some(500),
+            sack_delay: Some(100),
+            sack_frequency: Some(2),
+            max_burst: Some(8),
+            max_fragment: Some(1200),
+            heartbeat: Some(5000),
+            path_mtu: Some(1400),
+            in_streams: Some(4),
+            out_streams: Some(4),
+            no_delay: true,
+            encapsulation: None,
+        };
+        configure(&socket, &said, true).expect("they are valid");
+        socket.bind(&std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a port");
+    }
+
+    #[test]
+    fn an_option_that_is_not_taken_is_named() {
+        let tcp = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let said = SctpEndpoint { max_burst: Some(8), ..SctpEndpoint::default() };
+        let error = configure(&tcp, &said, false).expect_err("it is not SCTP");
+        assert!(error.to_string().starts_with("sctp_max_burst_size: "), "{error}");
     }
 }

@@ -1,14 +1,20 @@
 //! Sockets as an endpoint of a profile wants them.
 
-use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
+use std::{io, mem::MaybeUninit, net::SocketAddr, os::fd::AsFd, time::Duration};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::address::{Address, Place};
+use super::{
+    address::{Address, Place},
+    option,
+};
 use crate::language::{Endpoint, Protocol};
 
 /// How long a connection may take to be made where the profile does not say.
 pub const CONNECT: Duration = Duration::from_secs(10);
+
+/// With this begin the names of UNIX sockets.
+pub const NAMES: &str = "weighbridge-";
 
 /// Queue of a listening socket; the kernel cuts it to its own limit.
 const BACKLOG: i32 = 4096;
@@ -49,7 +55,9 @@ impl Manner<'_> {
         let kind = if self.blocking { kind } else { kind.nonblocking() };
         let socket = Socket::new(self.domain(), kind, protocol)?;
         let endpoint = self.endpoint;
-        if let Some(window) = endpoint.window {
+        if let Some(window) = endpoint.window.filter(|_| endpoint.protocol == Protocol::Vsock) {
+            vsock_buffer(&socket, window)?;
+        } else if let Some(window) = endpoint.window {
             socket.set_send_buffer_size(window as usize)?;
             socket.set_recv_buffer_size(window as usize)?;
         }
@@ -76,7 +84,7 @@ impl Manner<'_> {
     /// Such a socket, bound to a port, or to one that is free.
     pub fn bound(&self, port: u16, shared: bool) -> io::Result<Socket> {
         let socket = self.socket()?;
-        if shared && self.domain() != Domain::UNIX {
+        if shared && matches!(self.domain(), Domain::IPV4 | Domain::IPV6) {
             // Sockets of others cannot have the port: all that share one must belong to one user.
             socket.set_reuse_port(true)?;
         }
@@ -99,13 +107,21 @@ impl Manner<'_> {
     fn name(&self, port: u16) -> io::Result<SockAddr> {
         Ok(match (self.endpoint.protocol, self.here) {
             (Protocol::Unix | Protocol::UnixDgram, _) => unix(&fresh_name()?)?,
-            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => SockAddr::vsock(
-                libc::VMADDR_CID_ANY,
-                if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) },
-            ),
+            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => {
+                SockAddr::vsock(libc::VMADDR_CID_ANY, if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) })
+            }
             (_, Place::Ip(address)) => SocketAddr::new(address, port).into(),
         })
     }
+}
+
+/// vsock has one buffer, of the receiving side, and a limit of its own for it (linux/vm_sockets.h).
+fn vsock_buffer(socket: &Socket, bytes: u32) -> io::Result<()> {
+    const BUFFER_SIZE: libc::c_int = 0;
+    const BUFFER_MAX_SIZE: libc::c_int = 2;
+    let bytes = u64::from(bytes);
+    option::set(socket.as_fd(), libc::AF_VSOCK, BUFFER_MAX_SIZE, &bytes)?;
+    Ok(option::set(socket.as_fd(), libc::AF_VSOCK, BUFFER_SIZE, &bytes)?)
 }
 
 /// A name in the abstract namespace, which vanishes with its socket.
@@ -116,7 +132,7 @@ fn unix(name: &str) -> io::Result<SockAddr> {
 fn fresh_name() -> io::Result<String> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("weighbridge-{:032x}", u128::from_ne_bytes(random)))
+    Ok(format!("{NAMES}{:032x}", u128::from_ne_bytes(random)))
 }
 
 /// The address of a socket as others are told it.

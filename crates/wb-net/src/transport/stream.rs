@@ -47,36 +47,15 @@ impl Transport for Stream {
     }
 
     fn establish(&mut self) -> io::Result<()> {
-        match self.socket.take_error()? {
-            Some(error) => Err(error),
-            None => match self.socket.peer_addr() {
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
-                peer => peer.map(|_| ()),
-            },
-        }
+        connected(&self.socket)
     }
 
     fn send_file(&mut self, file: &File, offset: u64, length: usize, _: &Message) -> io::Result<usize> {
-        let mut offset = offset;
-        Ok(rustix::fs::sendfile(&self.socket, file, Some(&mut offset), length)?)
+        send_file(&self.socket, file, offset, length)
     }
 
     fn close(&mut self, opener: bool) -> io::Result<()> {
-        if !opener {
-            return Ok(());
-        }
-        rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write).or_else(|error| match error {
-            rustix::io::Errno::NOTCONN => Ok(()),
-            error => Err(error),
-        })?;
-        let mut rest = [0; 4096];
-        loop {
-            match rustix::net::recv(&self.socket, &mut rest[..], RecvFlags::empty()) {
-                Ok((0, _)) | Err(rustix::io::Errno::CONNRESET | rustix::io::Errno::NOTCONN) => return Ok(()),
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        if opener { wait_for_end(&self.socket) } else { Ok(()) }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -85,5 +64,44 @@ impl Transport for Stream {
 
     fn info(&self) -> Info {
         Info::of(&self.socket, self.tcp)
+    }
+}
+
+/// Whether a socket is connected; `WouldBlock` while it is on its way.
+pub(super) fn connected(socket: &Socket) -> io::Result<()> {
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => match socket.peer_addr() {
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
+            peer => peer.map(|_| ()),
+        },
+    }
+}
+
+/// Has the kernel send a part of a file.
+pub(super) fn send_file(socket: &Socket, file: &File, offset: u64, length: usize) -> io::Result<usize> {
+    let mut offset = offset;
+    Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), length)?)
+}
+
+/// Says that no more will be sent, and waits until the other side has closed.
+pub(super) fn wait_for_end(socket: &Socket) -> io::Result<()> {
+    unless_gone(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
+    let mut rest = [0; 4096];
+    loop {
+        match rustix::net::recv(socket, &mut rest[..], RecvFlags::empty()) {
+            Ok((0, _)) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return unless_gone(Err(error.into())),
+        }
+    }
+}
+
+/// That the other side was faster in closing is no failure of a close.
+pub(super) fn unless_gone(closed: io::Result<()>) -> io::Result<()> {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    match closed {
+        Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
+        closed => closed,
     }
 }

@@ -5,6 +5,7 @@
 mod faults;
 mod kills;
 mod lab;
+mod net;
 mod plan;
 mod read;
 mod run;

@@ -98,6 +98,8 @@ pub(super) enum Step {
 #[derive(Debug, Clone, Copy, Default)]
 struct At {
     transaction: usize,
+    /// Whether it belongs to the data phase.
+    matters: bool,
     round: u64,
     flowop: usize,
     execution: u64,
@@ -197,9 +199,20 @@ impl Strand {
 
     /// Makes ready to carry out a transaction in a window.
     pub(super) fn begin(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
-        self.at = At { transaction, began, end, round_began: began, round_intended: began, ..At::default() };
+        let matters = self.plan.matters(transaction);
+        self.at =
+            At { transaction, matters, began, end, round_began: began, round_intended: began, ..At::default() };
         self.doing = Doing::Nothing;
         self.signals.finish.store(false, Relaxed);
+    }
+
+    /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
+    pub(super) fn tend(&mut self) -> bool {
+        let mut again = false;
+        for open in &mut self.open {
+            again |= open.transport.tend();
+        }
+        again
     }
 
     /// Goes on until it has to wait.
@@ -289,10 +302,11 @@ impl Strand {
         self.signals.stop.load(Relaxed) || self.at.end.is_some_and(|end| self.now >= end)
     }
 
-    /// Leaves what it is in the middle of.
+    /// Leaves what it is in the middle of; but a connection that is being made stays until the next transaction, when
+    /// the other side does not wait for it any more.
     fn give_up(&mut self) {
-        if let Doing::Closing { open, .. } = std::mem::replace(&mut self.doing, Doing::Nothing) {
-            drop(open);
+        if !matches!(self.doing, Doing::Connecting { .. }) {
+            self.doing = Doing::Nothing;
         }
     }
 
@@ -387,9 +401,11 @@ impl Strand {
         tally.count += 1;
         tally.bytes += sent + received;
         context.published.add(sent, received);
-        self.tally.operations += 1;
-        self.tally.sent += sent;
-        self.tally.received += received;
+        if self.at.matters {
+            self.tally.operations += 1;
+            self.tally.sent += sent;
+            self.tally.received += received;
+        }
         if !context.record {
             return;
         }
@@ -445,7 +461,9 @@ impl Strand {
 
     fn round_ends(&mut self, transaction: &TransactionPlan, context: &mut Context<'_>) {
         let took = self.now.saturating_sub(self.at.round_began);
-        self.tally.round(took);
+        if self.at.matters {
+            self.tally.round(took);
+        }
         if context.record {
             let tally = &mut context.transactions[self.at.transaction];
             tally.rounds.record(took);

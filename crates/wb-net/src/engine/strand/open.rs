@@ -51,7 +51,11 @@ impl Strand {
                 let began = self.now;
                 let Some(end) = self.end_mut(flowop.place) else { return no_end() };
                 match end.open() {
-                    Ok(transport) => (began, transport),
+                    Ok(transport) => {
+                        // Its descriptor may be one that an attempt before it had.
+                        self.generation += 1;
+                        (began, transport)
+                    }
                     Err(error) => return Went::Failed(error),
                 }
             }
@@ -67,12 +71,10 @@ impl Strand {
                 if self.now >= deadline {
                     return Went::Failed(self::error(ErrorKind::TimedOut, "no answer to the connection attempt"));
                 }
-                if self.is_over() {
-                    return Went::Over;
-                }
                 let wait = transport.waits(Intent::Send).or_until(deadline);
+                // Kept also when the time is up: the other side, whose clock is another, must not see it fail.
                 self.doing = Doing::Connecting { began, transport };
-                Went::Waits(wait)
+                if self.is_over() { Went::Over } else { Went::Waits(wait) }
             }
             Err(error) => Went::Failed(error),
         }
@@ -85,8 +87,12 @@ impl Strand {
             _ => (self.now, None),
         };
         let Some(end) = self.end_mut(flowop.place) else { return no_end() };
+        let is_new = taken.is_none();
         let mut transport = match taken.map_or_else(|| end.take(), Ok) {
-            Ok(transport) => transport,
+            Ok(transport) => {
+                self.generation += u64::from(is_new);
+                transport
+            }
             Err(error) if is_not_yet(&error) => {
                 let wait = end.waits();
                 self.now = clock::now();
@@ -105,12 +111,9 @@ impl Strand {
             }
             Err(error) if is_not_yet(&error) => {
                 self.now = clock::now();
-                if self.is_over() {
-                    return Went::Over;
-                }
                 let wait = transport.waits(Intent::Receive);
                 self.doing = Doing::Connecting { began, transport };
-                Went::Waits(wait)
+                if self.is_over() || self.opener_is_done(flowop) { Went::Over } else { Went::Waits(wait) }
             }
             Err(error) => Went::Failed(error),
         }

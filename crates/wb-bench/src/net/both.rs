@@ -1,0 +1,71 @@
+//! Two programs that measure together: a server, and a client that prints the figure.
+
+use std::{
+    error::Error,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use procfs::net::TcpState;
+use serde::{Deserialize, Serialize};
+
+/// A server and its client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Both {
+    pub(crate) server: Vec<String>,
+    pub(crate) client: Vec<String>,
+    /// The port that the server takes before the client begins.
+    pub(crate) port: u16,
+    /// Environment of both.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs them and prints what the client printed.
+pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
+    let both: Both = serde_json::from_str(both)?;
+    let mut server = Running(command(&both.server, &both.env)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+    let deadline = Instant::now() + PATIENCE;
+    while !listens(both.port) {
+        if server.0.try_wait()?.is_some() || Instant::now() > deadline {
+            return Err(format!("{} does not listen at port {}", both.server.join(" "), both.port).into());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let client = command(&both.client, &both.env)?.output()?;
+    if !client.status.success() {
+        let printed = [&client.stdout[..], &client.stderr].concat();
+        return Err(format!("{}: {}", both.client.join(" "), String::from_utf8_lossy(&printed)).into());
+    }
+    print!("{}", String::from_utf8_lossy(&client.stdout));
+    Ok(())
+}
+
+/// A program that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended cannot be ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn command(words: &[String], env: &[(String, String)]) -> Result<Command, &'static str> {
+    let (program, arguments) = words.split_first().ok_or("an empty command")?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}
+
+/// Whether something takes connections or datagrams at a port; asked of the kernel, so that the server notices nothing.
+fn listens(port: u16) -> bool {
+    let tcp = procfs::net::tcp().unwrap_or_default().into_iter().chain(procfs::net::tcp6().unwrap_or_default());
+    let udp = procfs::net::udp().unwrap_or_default().into_iter().chain(procfs::net::udp6().unwrap_or_default());
+    tcp.filter(|socket| socket.state == TcpState::Listen).any(|socket| socket.local_address.port() == port)
+        || udp.into_iter().any(|socket| socket.local_address.port() == port)
+}

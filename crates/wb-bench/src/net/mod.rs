@@ -1,0 +1,156 @@
+//! The network engine against the field's tools and against the bare system calls, over loopback, both ends pinned.
+//!
+//! *same core*: both ends on one CPU, so that every nanosecond of either counts. *cross core*: one each.
+//! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms on.
+
+mod both;
+mod peers;
+
+use crate::{
+    pairs::{Row, Side},
+    place::Place,
+};
+use wb_kernels::cpus;
+
+pub(crate) use both::{Both, run};
+
+/// Which CPUs the two ends have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cores {
+    Same,
+    Cross,
+}
+
+impl Cores {
+    /// Of the client and of the server.
+    fn pick(self) -> Result<(usize, usize), String> {
+        let allowed = cpus::allowed();
+        match (self, &allowed[..]) {
+            (Self::Same, [first, ..]) => Ok((*first, *first)),
+            (Self::Cross, [first, second, ..]) => Ok((*first, *second)),
+            (_, all) => Err(format!("{} cpu here", all.len())),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same core",
+            Self::Cross => "cross core",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Bytes per second of messages of a size over so many connections.
+    TcpStream { bytes: u32, strands: u32 },
+    /// Round trips per second.
+    TcpRr,
+    /// Round trips per second.
+    UdpRr,
+    /// Datagrams per second that arrive.
+    UdpStream,
+    /// Bytes per second through TLS 1.3.
+    TlsStream { bytes: u32 },
+    /// Connections that are made and closed per second.
+    Connect,
+}
+
+/// Bytes of a request and of a response.
+const REQUEST: u32 = 90;
+
+/// Bytes of a datagram that fills a frame.
+const DATAGRAM: u32 = 1470;
+
+impl Load {
+    fn name(self) -> String {
+        match self {
+            Self::TcpStream { bytes, strands } => {
+                format!("tcp-stream {}k {strands} strand{}", bytes >> 10, if strands == 1 { "" } else { "s" })
+            }
+            Self::TcpRr => format!("tcp-rr {REQUEST}"),
+            Self::UdpRr => format!("udp-rr {REQUEST}"),
+            Self::UdpStream => format!("udp-stream {DATAGRAM}"),
+            Self::TlsStream { bytes } => format!("tls-stream {}k", bytes >> 10),
+            Self::Connect => "connect".to_owned(),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::TcpStream { .. } | Self::TlsStream { .. } => "B/s",
+            Self::TcpRr | Self::UdpRr => "round trips/s",
+            Self::UdpStream => "datagrams/s",
+            Self::Connect => "connections/s",
+        }
+    }
+
+    fn bytes(self) -> u32 {
+        match self {
+            Self::TcpStream { bytes, .. } | Self::TlsStream { bytes } => bytes,
+            Self::TcpRr | Self::UdpRr => REQUEST,
+            Self::UdpStream => DATAGRAM,
+            Self::Connect => 1,
+        }
+    }
+
+    fn strands(self) -> u32 {
+        match self {
+            Self::TcpStream { strands, .. } => strands,
+            _ => 1,
+        }
+    }
+}
+
+/// The other side of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Iperf3,
+    Qperf,
+    Sockperf,
+    /// The same system calls in a loop of their own.
+    Bare,
+    /// OpenSSL's own loop.
+    OpenSsl,
+}
+
+const LOADS: [(Load, &[Peer]); 11] = [
+    (Load::TcpStream { bytes: 8 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (Load::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (Load::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (Load::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
+    (Load::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare]),
+    (Load::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare]),
+    (Load::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (Load::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
+    (Load::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),
+    (Load::Connect, &[Peer::Bare]),
+    (Load::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
+];
+
+pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for (load, peers) in LOADS {
+        for cores in [Cores::Same, Cores::Cross] {
+            for &peer in peers {
+                let name = format!("net {} {} vs {}", load.name(), cores.name(), peer.name());
+                rows.push(Row::new(name, load.unit(), move || {
+                    Ok((peers::ours(place, load, cores)?, peer.side(place, load, cores)?))
+                }));
+            }
+        }
+    }
+    rows
+}
+
+/// A side of two programs: a server on one CPU and a client on another.
+fn side(
+    place: &Place,
+    name: &str,
+    both: &Both,
+    figure: impl Fn(&serde_json::Value) -> Option<f64> + 'static,
+) -> Result<Side, String> {
+    let command = place.both(both)?;
+    Ok(Side::new(name, command, move |printed| figure(&serde_json::from_str(printed).ok()?)))
+}

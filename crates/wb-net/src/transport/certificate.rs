@@ -1,0 +1,167 @@
+//! The certificate that an accepting side shows, and how the connecting side knows it.
+//!
+//! It is made when a process first needs one and never stored. Its fingerprint goes over the control connection, and
+//! a connection is made with just this certificate: no authority and no name has to be trusted.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+
+use rcgen::CertifiedKey;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
+    server::NoServerSessionStorage,
+    version::TLS13,
+};
+use sha2::{Digest, Sha256};
+
+/// The name in the certificate, which nobody checks.
+pub(super) const NAME: &str = "weighbridge";
+
+/// The SHA-256 of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fingerprint(String);
+
+impl Fingerprint {
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        Self(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// As it was announced.
+    pub(super) fn announced(text: Option<String>) -> io::Result<Self> {
+        let what = "the other side announced no certificate";
+        text.map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+
+    /// As it is announced.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What this process shows where it accepts.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) fingerprint: Fingerprint,
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+}
+
+/// The one of this process.
+pub(super) fn identity() -> io::Result<&'static Identity> {
+    static IDENTITY: OnceLock<Result<Identity, String>> = OnceLock::new();
+    let made = IDENTITY.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
+        let CertifiedKey { cert, signing_key } = made.map_err(|error| error.to_string())?;
+        let certificate = cert.der().clone();
+        let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
+        Ok(Identity { fingerprint: Fingerprint::of(&certificate), certificate, key })
+    });
+    made.as_ref().map_err(|error| io::Error::other(format!("no certificate could be made: {error}")))
+}
+
+impl Identity {
+    /// How to accept with it. Nothing is kept of a connection from which another could be resumed.
+    pub(super) fn accepts(&self) -> io::Result<ServerConfig> {
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key().into())
+            .map_err(io::Error::other)?;
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(config)
+    }
+}
+
+/// How to connect to where a certificate is shown. Every connection is a full handshake.
+pub(super) fn connects(fingerprint: Fingerprint) -> io::Result<ClientConfig> {
+    let provider = provider();
+    let algorithms = provider.signature_verification_algorithms;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, algorithms }))
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    PROVIDER.get_or_init(|| Arc::new(ring::default_provider())).clone()
+}
+
+/// What went wrong, in words for people.
+pub(super) fn explained(error: &Error) -> io::Error {
+    match error {
+        Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the other side shows another certificate than it announced: something stands between",
+        ),
+        Error::AlertReceived(alert) => {
+            io::Error::new(io::ErrorKind::ConnectionAborted, format!("the other side ended TLS: {alert:?}"))
+        }
+        error => io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}")),
+    }
+}
+
+/// Accepts one certificate.
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Fingerprint,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let shown = Fingerprint::of(certificate);
+        if shown.0 == self.fingerprint.0 {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+
+    fn root_hint_subjects(&self) -> Option<&[DistinguishedName]> {
+        None
+    }
+}
