@@ -116,7 +116,7 @@ impl GroupParts<'_> {
             let name = format!("group {}, {}", self.group.name, transaction.name);
             match transaction.extent {
                 Extent::Window(window) if is_known(position) => {
-                    Some(format!("{name}: cut after {} of {} s", rounded(seconds(tally)), window.as_secs_f64()))
+                    Some(format!("{name}: cut after {} s of {} s", rounded(seconds(tally)), window.as_secs_f64()))
                 }
                 Extent::Iterations(each) if !self.settings.bare => {
                     let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.histogram.len());

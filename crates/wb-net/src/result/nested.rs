@@ -7,8 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::tally::{Intervals, Times};
 
-/// The latency percentiles of the rows.
-const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
+/// The latency percentiles of the rows, and the quantiles that they are: 99.9 / 100 is not 0.999 to a computer.
+const PERCENTILES: [(f64, f64); 8] = [
+    (50.0, 0.5),
+    (75.0, 0.75),
+    (90.0, 0.9),
+    (95.0, 0.95),
+    (99.0, 0.99),
+    (99.9, 0.999),
+    (99.99, 0.9999),
+    (100.0, 1.0),
+];
 
 /// The percentiles over intervals of the columns.
 const OVER_INTERVALS: [f64; 7] = [0.0, 25.0, 50.0, 75.0, 90.0, 99.0, 100.0];
@@ -46,11 +55,11 @@ impl NestedLatency {
         if each.is_empty() {
             return None;
         }
-        let row = |percentile: f64| {
-            let mut sorted: Vec<u64> = each.iter().map(|times| times.at(percentile / 100.0)).collect();
+        let row = |(percentile, quantile): (f64, f64)| {
+            let mut sorted: Vec<u64> = each.iter().map(|times| times.at(quantile)).collect();
             sorted.sort_unstable();
             let over = OVER_INTERVALS.iter().filter_map(|over| nearest_rank(&sorted, *over));
-            let (cumulative_ns, over_intervals_ns) = (all.at(percentile / 100.0), over.collect());
+            let (cumulative_ns, over_intervals_ns) = (all.at(quantile), over.collect());
             NestedRow { percentile, cumulative_ns, over_intervals_ns }
         };
         Some(Self {

@@ -47,7 +47,7 @@ pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
         ];
         table.row(cells.into_iter().map(Cell::from).collect());
     }
-    String::from("\n") + &table.draw(style)
+    table.draw(style)
 }
 
 /// Of the strands of both sides.

@@ -34,9 +34,12 @@ pub(super) fn nanos(time: Option<f64>) -> String {
     figure(time, "ns")
 }
 
-/// A share, as fine as it is.
+/// A share; a hundredth of a percent is as fine as anybody looks.
 pub(super) fn percent(share: Option<f64>) -> String {
-    figure(share.map(|share| if share.abs() < 0.0005 { 0.0 } else { share }), "%")
+    match share {
+        Some(tiny) if tiny != 0.0 && tiny.abs() < 0.01 => "<0.01 %".to_owned(),
+        share => figure(share, "%"),
+    }
 }
 
 /// One by another, unless that is nothing.
@@ -66,6 +69,7 @@ mod tests {
     fn what_is_no_figure_is_a_dash() {
         assert_eq!([bits(None), figure(Some(f64::NAN), "s"), nanos(Some(f64::INFINITY))], ["–", "–", "–"]);
         assert_eq!(ratio(1.0, 0.0), None);
+        assert_eq!([percent(Some(0.0)), percent(Some(-0.0013)), percent(Some(12.345))], ["0 %", "<0.01 %", "12.3 %"]);
     }
 
     #[test]

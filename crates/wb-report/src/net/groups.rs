@@ -16,7 +16,12 @@ pub(super) fn groups(result: &RunResult, style: Style) -> String {
     let mut used = Table::new(&heads_of("", &columns));
     for group in &result.groups {
         let totals = &group.totals;
-        let kind = if group.processes { "processes" } else { "threads" };
+        let kind = match (group.processes, group.strands) {
+            (true, 1) => "process",
+            (true, _) => "processes",
+            (false, 1) => "thread",
+            (false, _) => "threads",
+        };
         let figures = [
             format!("{} {kind}", group.strands),
             figure(Some(totals.seconds), "s"),

@@ -8,7 +8,7 @@ use crate::text::{Style, Table, heads_of, named};
 /// A line of the sender and one of the receiver of each direction, then rounds and latency.
 pub fn preset(result: &RunResult, style: Style) -> String {
     let mut moved = Table::new(&heads_of("", &["time", "bytes", "throughput", "messages", "difference"]));
-    let columns: Vec<&str> = ["count", "per second"].into_iter().chain(LATENCY).collect();
+    let columns: Vec<&str> = ["per second"].into_iter().chain(LATENCY).collect();
     let mut rounds = Table::new(&heads_of("", &columns));
     for group in &result.groups {
         for transaction in group.transactions.iter().filter(|transaction| transaction.data) {
@@ -17,19 +17,11 @@ pub fn preset(result: &RunResult, style: Style) -> String {
             }
         }
         let totals = &group.totals;
-        let figures = [totals.rounds.to_string(), figure(totals.rounds_per_second, "/s")];
-        let figures = figures.into_iter().chain(latency(totals.latency.as_ref()));
+        let rate = figure(totals.rounds_per_second, "/s");
+        let figures = std::iter::once(rate).chain(latency(totals.latency.as_ref()));
         rounds.row(named(format!("  {}", place(result, group, "rounds")), figures));
     }
-    [
-        String::from("\n"),
-        moved.draw(style),
-        used(result, style),
-        String::from("\n"),
-        rounds.draw(style),
-        remarks(result, style),
-    ]
-    .concat()
+    [moved.draw(style), used(result, style), String::from("\n"), rounds.draw(style), remarks(result, style)].concat()
 }
 
 fn directions(table: &mut Table, result: &RunResult, of: (&GroupResult, &TransactionResult, &FlowopResult)) {

@@ -42,7 +42,7 @@ pub(super) fn latencies(result: &RunResult, style: Style) -> String {
 }
 
 /// A row for what there is with a rate only.
-pub(super) fn paced(what: &str, times: Option<&Latency>) -> Vec<crate::text::Cell> {
+fn paced(what: &str, times: Option<&Latency>) -> Vec<crate::text::Cell> {
     let count = times.map_or_else(|| NONE.to_owned(), |times| times.count.to_string());
     named(format!("    {what}"), std::iter::once(count).chain(latency(times)))
 }

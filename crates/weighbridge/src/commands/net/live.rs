@@ -2,14 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use wb_net::{
     engine::{clock, raw::RawTime, work::Progress},
-    language::{Action, Profile, Transaction},
+    language::{Action, Extent, Profile, Transaction},
     mirror,
-    session::coordinate::Observer,
+    session::{client::Run, coordinate::Observer},
 };
 use wb_report::net::live::{Tick, begins, line};
 
@@ -33,6 +33,9 @@ pub(super) struct Live<'a> {
     telling: Telling,
     began: u64,
     data_began: Option<u64>,
+    /// When the windows that are under way end; 0 where that is open.
+    data_ends: u64,
+    limit: Option<Duration>,
     /// By group.
     running: Vec<usize>,
     machines: usize,
@@ -52,12 +55,15 @@ struct Party {
 
 impl<'a> Live<'a> {
     /// Nothing has happened yet.
-    pub(super) fn new(profile: &'a Profile, telling: Telling, responses: Option<&'a mut Responses>) -> Self {
+    pub(super) fn new(run: &'a Run, telling: Telling, responses: Option<&'a mut Responses>) -> Self {
+        let profile = &run.profile;
         Self {
             profile,
             telling,
             began: clock::now(),
             data_began: None,
+            data_ends: 0,
+            limit: run.limit,
             running: vec![0; profile.groups.len()],
             machines: 1 + mirror::hosts(profile).len(),
             parties: BTreeMap::new(),
@@ -84,7 +90,8 @@ impl<'a> Live<'a> {
             let here = |at: u64| if host.is_none() { at } else { at.saturating_add(arrived).saturating_sub(now.at) };
             let before = party.told.replace(now);
             let from = before.map_or(data_began, |before| here(before.at).max(data_began));
-            let seconds = here(now.at).saturating_sub(from) as f64 / 1e9;
+            let until = if self.data_ends > from { here(now.at).min(self.data_ends) } else { here(now.at) };
+            let seconds = until.saturating_sub(from) as f64 / 1e9;
             let before = before.unwrap_or_default();
             let rate = |now: u64, before: u64| (seconds > 0.0).then(|| now.saturating_sub(before) as f64 / seconds);
             let sum = |sum: Option<f64>, rate: Option<f64>| sum.zip(rate).map(|(sum, rate)| sum + rate);
@@ -92,7 +99,7 @@ impl<'a> Live<'a> {
             tick.sent = sum(tick.sent, rate(now.sent, before.sent));
             if host.is_none() {
                 tick.operations = rate(now.operations, before.operations);
-                tick.at = now.at.saturating_sub(data_began) as f64 / 1e9;
+                tick.at = until.saturating_sub(data_began) as f64 / 1e9;
             }
         }
         if let (Telling::Lines { decimals, .. }, true) = (self.telling, tick.operations.is_some()) {
@@ -150,7 +157,15 @@ impl Observer for Live<'_> {
         let Some(of) = self.profile.groups.get(group) else { return };
         let Some(next) = of.transactions.get(transaction) else { return };
         if is_data(self.profile, next) {
-            self.data_began.get_or_insert_with(clock::now);
+            let now = clock::now();
+            self.data_began.get_or_insert(now);
+            self.data_ends = match next.extent {
+                Extent::Window(window) => {
+                    let longest = self.limit.map_or(window, |limit| limit.min(window));
+                    self.data_ends.max(now.saturating_add(clock::nanos(longest)))
+                }
+                Extent::Iterations(_) => 0,
+            };
         }
         match self.telling {
             Telling::Lines { decimals, names: true } if of.transactions.len() > 1 => {

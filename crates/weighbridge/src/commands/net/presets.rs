@@ -9,6 +9,7 @@ use wb_report::net::{self, Combination};
 
 use super::{
     super::{print_json, print_text},
+    live::Telling,
     outcome::{gravest, tell},
     responses::Responses,
     run::{How, measure, telling, write_xml},
@@ -68,7 +69,7 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
         if let Some(responses) = &mut responses {
             responses.begin(&profile, (points.len() > 1).then_some(title.as_str()));
         }
-        if !flags.json && !console.quiet && !flags.stamped {
+        if matches!(how.telling, Telling::Lines { .. }) {
             print_text(&format!("{title}\n"))?;
         }
         let result = measure(profile, flags, how, responses.as_mut())?;
@@ -78,13 +79,23 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
             break;
         }
     }
+    if matches!(how.telling, Telling::Lines { .. }) {
+        print_text("\n")?;
+    }
     show(&results, points.len(), flags.json, console)?;
     responses.map_or(Ok(()), Responses::finish)?;
     let (_, results): (Vec<Point>, Vec<RunResult>) = results.into_iter().unzip();
     if let Some(path) = &flags.xml {
         write_xml(path, &results)?;
     }
-    Ok(gravest(results.iter().map(|result| tell(&result.outcome, console))))
+    // What is so for several is told once.
+    let mut outcomes: Vec<&Outcome> = Vec::new();
+    for result in &results {
+        if !outcomes.contains(&&result.outcome) {
+            outcomes.push(&result.outcome);
+        }
+    }
+    Ok(gravest(outcomes.into_iter().map(|outcome| tell(outcome, console))))
 }
 
 fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Console) -> Result<(), Error> {

@@ -102,7 +102,7 @@ pub(super) fn measure(
         seed: flags.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         child: child(),
     };
-    let mut live = Live::new(&run.profile, how.telling, responses);
+    let mut live = Live::new(&run, how.telling, responses);
     let made = runtime()?.block_on(run.make(ended(), &mut live));
     let made = made.map_err(|error| not_begun(&error))?;
     Ok(RunResult::new(&run, made))
@@ -120,10 +120,13 @@ fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
         counters = engine::USUAL.map(str::to_owned).to_vec();
     }
     if let Err(why) = engine::probe(&counters) {
-        return Err(Error::FellShort {
-            what: format!("events cannot be counted here: {why}"),
-            help: format!("leave -e and -E away, or count some of {}", engine::EVENTS.join(", ")),
-        });
+        let counted = engine::EVENTS.iter().filter(|event| engine::probe(&[(**event).to_owned()]).is_ok());
+        let counted: Vec<&str> = counted.copied().collect();
+        let help = match counted.as_slice() {
+            [] => "leave -e and -E away: none can be counted here".to_owned(),
+            some => format!("leave it away, or count with -E what can be counted here: {}", some.join(", ")),
+        };
+        return Err(Error::FellShort { what: format!("an event cannot be counted here: {why}"), help });
     }
     Ok(Settings {
         cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),

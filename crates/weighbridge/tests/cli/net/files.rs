@@ -56,7 +56,8 @@ fn the_xml_is_well_formed_and_has_intervals_and_totals() {
     assert_eq!(elements["summary"][0]["rounds"], "20");
     let names: Vec<&str> = elements["timeseries"].iter().map(|of| of["machine"].as_str()).collect();
     assert_eq!(names, ["client", "127.0.0.1"]);
-    let moved: u64 = elements["interval"].iter().map(|interval| interval["received-bytes"].parse::<u64>().unwrap()).sum();
+    let moved: u64 =
+        elements["interval"].iter().map(|interval| interval["received-bytes"].parse::<u64>().unwrap()).sum();
     assert_eq!(moved, 2 * 20 * 64);
 }
 

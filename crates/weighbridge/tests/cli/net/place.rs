@@ -117,6 +117,7 @@ fn mask(word: &str) -> String {
 fn is_unit(word: &str) -> bool {
     let word = word.trim_end_matches([',', ';']);
     const UNITS: [&str; 10] = ["s", "ms", "µs", "ns", "%", "bit/s", "B", "B/s", "/s", "iB"];
-    UNITS.contains(&word) || UNITS.iter().any(|unit| word.len() > 1 && "TGMk".contains(&word[..1]) && word.get(1..) == Some(unit))
+    UNITS.contains(&word)
+        || UNITS.iter().any(|unit| word.len() > 1 && "TGMk".contains(&word[..1]) && word.get(1..) == Some(unit))
         || ["KiB", "MiB", "GiB", "TiB"].contains(&word)
 }

@@ -33,7 +33,8 @@ fn lines_come_while_it_goes_and_only_of_the_data_phase() {
     let place = Place::new();
     let server = place.serve("");
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));
-    let lines: Vec<&str> = ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
+    let lines: Vec<&str> =
+        ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
     assert!(lines.len() >= 3, "{}", ran.seen());
     assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{}", ran.out);
     assert!(!ran.out.contains("NaN") && !ran.out.contains("inf "), "{}", ran.out);

@@ -36,7 +36,8 @@ fn uperfs() -> Vec<PathBuf> {
 fn check_and_run(place: &Place, server: &Server, file: &Path) -> i32 {
     let file = file.display();
     let checked = place.net(&format!("check {file} {VARIABLES}"));
-    let servers: Vec<String> = (1..=4).map(|host| format!("--server 127.0.0.{host}=127.0.0.1:{}", server.port)).collect();
+    let servers: Vec<String> =
+        (1..=4).map(|host| format!("--server 127.0.0.{host}=127.0.0.1:{}", server.port)).collect();
     let run = place.net(&format!("run {file} {VARIABLES} {} -q --max-duration 300ms", servers.join(" ")));
     assert_eq!(run.code, checked.code, "{file}: {}\n{}", checked.seen(), run.seen());
     match run.code {
