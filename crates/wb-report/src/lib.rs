@@ -1,7 +1,7 @@
 //! Tables, charts and pages: draws finished results, computes none.
 //!
 //! Whatever a person reads of a study is made here: the tables of a terminal ([`text`]), files for other programs
-//! ([`csv`]), charts ([`chart`]) and the page ([`page`]). Every figure shown stands in the study already; it must not
+//! ([`csv`]), charts ([`chart`]), the page ([`page`]) and runs of network workloads ([`net`]). Every figure shown stands in the study already; it must not
 //! know how one is measured, judged or stored, and it reads no file and no clock.
 //!
 //! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are what both have in common.
@@ -9,6 +9,7 @@
 pub mod chart;
 pub mod csv;
 mod groups;
+pub mod net;
 pub mod page;
 pub mod text;
 mod words;

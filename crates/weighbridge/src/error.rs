@@ -1,6 +1,6 @@
 //! Everything that can end a command, told the same way: what, where, why, the way out.
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, SourceCode};
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -39,6 +39,14 @@ pub(crate) enum Error {
         /// The way out.
         help: String,
     },
+    /// Something cannot be measured as asked.
+    #[error("{what}")]
+    FellShort {
+        /// What, and why.
+        what: String,
+        /// The way out.
+        help: String,
+    },
     /// A file of the user's.
     #[error("{path}: {source}")]
     File {
@@ -60,7 +68,9 @@ impl Diagnostic for Error {
         match self {
             Self::Plan(error) => Diagnostic::help(error),
             Self::Profile(error) => Diagnostic::help(error),
-            Self::Usage { help, .. } | Self::Nothing { help, .. } => Some(Box::new(help)),
+            Self::Usage { help, .. } | Self::Nothing { help, .. } | Self::FellShort { help, .. } => {
+                Some(Box::new(help))
+            }
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
             }
@@ -88,19 +98,30 @@ impl Diagnostic for Error {
 /// The place of an error alone: what was written there, and what of it is meant.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
-struct Place<'a>(&'a Error);
+struct Place<'a> {
+    what: &'a dyn Diagnostic,
+    within: &'a Error,
+}
 
 impl Diagnostic for Place<'_> {
-    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.0.source_code()
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.within.source_code()
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        self.0.labels()
+        self.what.labels()
     }
 }
 
 impl Place<'_> {
+    /// What it is, where, and the way out.
+    fn tell(&self, console: &Console) {
+        eprint!("error: {}\n{}", self.what, self.frame(console.colour_err));
+        if let Some(help) = self.what.help() {
+            eprintln!("help: {help}");
+        }
+    }
+
     /// The frame, line by line; none where the error has no place.
     fn frame(&self, colour: bool) -> String {
         let mut text = String::new();
@@ -115,12 +136,16 @@ impl Place<'_> {
 impl Error {
     /// Tells it on standard error.
     pub(crate) fn tell(&self, console: &Console) -> Exit {
-        eprint!("error: {self}\n{}", Place(self).frame(console.colour_err));
-        if let Some(help) = self.help() {
-            eprintln!("help: {help}");
+        match self {
+            // Each where it stands, rather than how many there are.
+            Self::Profile(faults) => {
+                faults.faults().iter().for_each(|fault| Place { what: fault, within: self }.tell(console));
+            }
+            _ => Place { what: self, within: self }.tell(console),
         }
         match self {
             Self::Nothing { .. } => Exit::Nothing,
+            Self::FellShort { .. } => Exit::FellShort,
             _ => Exit::Error,
         }
     }

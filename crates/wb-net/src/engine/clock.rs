@@ -28,8 +28,7 @@ pub fn nanos(duration: Duration) -> Nanos {
 
 /// Sleeps until a point in time, or until a signal.
 pub fn sleep_until(point: Nanos) {
-    let request =
-        Timespec { tv_sec: (point / 1_000_000_000) as i64, tv_nsec: (point % 1_000_000_000) as _ };
+    let request = Timespec { tv_sec: (point / 1_000_000_000) as i64, tv_nsec: (point % 1_000_000_000) as _ };
     // A signal ends it early, and the caller looks why.
     let _: Result<(), Errno> = clock_nanosleep_absolute(ClockId::Monotonic, &request);
 }

@@ -33,10 +33,8 @@ pub(super) struct Counters {
 impl Counters {
     /// Begins to count for the calling thread; says which event cannot be counted, and why.
     pub(super) fn open(names: &[String]) -> Result<Self, String> {
-        let counters: Vec<Counter> = names
-            .iter()
-            .map(|name| open(name).map_err(|why| format!("{name}: {why}")))
-            .collect::<Result<_, _>>()?;
+        let counters: Vec<Counter> =
+            names.iter().map(|name| open(name).map_err(|why| format!("{name}: {why}"))).collect::<Result<_, _>>()?;
         Ok(Self { before: vec![0; counters.len()], counters })
     }
 
@@ -60,7 +58,8 @@ pub fn probe(names: &[String]) -> Result<(), String> {
 
 fn open(name: &str) -> Result<Counter, String> {
     let built = |event: &dyn Fn() -> Builder<'static>| {
-        let mut counter = event().include_kernel().build().or_else(|_| event().build()).map_err(|error| error.to_string())?;
+        let mut counter =
+            event().include_kernel().build().or_else(|_| event().build()).map_err(|error| error.to_string())?;
         counter.enable().map_err(|error| error.to_string())?;
         Ok(counter)
     };

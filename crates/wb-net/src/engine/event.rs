@@ -175,8 +175,7 @@ impl<'a> Loop<'a> {
         let Some(index) = self.crew(group) else { return };
         let crew = &mut self.crews[index];
         crew.notes.begin(transaction, began, end);
-        self.running[index] =
-            Running { transaction, end, left: crew.strands.len(), before: Usage::of_thread() };
+        self.running[index] = Running { transaction, end, left: crew.strands.len(), before: Usage::of_thread() };
         for (position, strand) in crew.strands.iter_mut().enumerate() {
             strand.begin(transaction, began, end);
             self.states[index][position].runs = true;
@@ -205,8 +204,10 @@ impl<'a> Loop<'a> {
                 Step::Yield => self.queue(crew, strand),
                 Step::Wait(wait) => self.watch(crew, strand, &wait),
                 Step::Ended => {
-                    let heard =
-                        Heard::Ended { group: self.crews[crew].notes.group, totals: self.crews[crew].strands[strand].totals() };
+                    let heard = Heard::Ended {
+                        group: self.crews[crew].notes.group,
+                        totals: self.crews[crew].strands[strand].totals(),
+                    };
                     self.done(crew, strand, heard);
                 }
                 Step::Failed(fault) => self.done(crew, strand, Heard::Failed(fault)),
@@ -291,7 +292,8 @@ impl<'a> Loop<'a> {
         };
         let timeout =
             left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ });
-        let mut happened = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; EVENTS];
+        let mut happened =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; EVENTS];
         let count = epoll::wait(&self.epoll, &mut happened[..], timeout.as_ref()).unwrap_or(0);
         for event in &happened[..count] {
             match event.data.u64() {

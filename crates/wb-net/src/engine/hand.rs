@@ -146,7 +146,9 @@ impl Notes {
 
     pub(super) fn end(&mut self, transaction: usize, end: Option<Nanos>) {
         let tally = &mut self.transactions[transaction];
-        tally.ended = tally.ended.max(end.unwrap_or_else(clock::now));
+        // Iterations may be done before they would be cut.
+        let now = clock::now();
+        tally.ended = tally.ended.max(end.map_or(now, |end| end.min(now)));
     }
 
     pub(super) fn context<'a>(&'a mut self, buffer: &'a mut [u8]) -> Context<'a> {

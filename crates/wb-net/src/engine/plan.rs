@@ -71,9 +71,10 @@ impl GroupPlan {
             .iter()
             .map(|transaction| {
                 let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
-                    && transaction.flowops.iter().all(|flowop| {
-                        is_message(flowop) || matches!(flowop.action, Action::Nop | Action::Elsewhere)
-                    });
+                    && transaction
+                        .flowops
+                        .iter()
+                        .all(|flowop| is_message(flowop) || matches!(flowop.action, Action::Nop | Action::Elsewhere));
                 let mut extent = transaction.extent;
                 let flowops: Vec<FlowopPlan> = transaction
                     .flowops
@@ -150,10 +151,7 @@ fn is_message(flowop: &Flowop) -> bool {
 }
 
 fn moves_data(flowop: &Flowop) -> bool {
-    matches!(
-        flowop.action,
-        Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_)
-    )
+    matches!(flowop.action, Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_))
 }
 
 /// On a server, `rsize` moves the same bytes in other pieces. A message that is alone in its transaction is one long

@@ -283,7 +283,11 @@ impl State {
     /// When something has to be done again.
     fn next(&self) -> Nanos {
         let touches = self.groups.iter().filter(|group| group.running > 0).filter_map(|group| {
-            if group.finishing || self.stopping { Some(group.next_touch) } else { group.end.map(|end| end.max(group.next_touch)) }
+            if group.finishing || self.stopping {
+                Some(group.next_touch)
+            } else {
+                group.end.map(|end| end.max(group.next_touch))
+            }
         });
         touches.chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
@@ -311,7 +315,8 @@ impl State {
         known.finishing = true;
         known.pause = PAUSE.0;
         known.next_touch = 0;
-        let mut totals: BTreeMap<u32, StrandTotals> = totals.into_iter().map(|totals| (totals.strand, totals)).collect();
+        let mut totals: BTreeMap<u32, StrandTotals> =
+            totals.into_iter().map(|totals| (totals.strand, totals)).collect();
         for (strand, signals) in self.prepared.signals(group) {
             *signals.totals.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = totals.remove(&strand);
             signals.finish.store(true, Relaxed);

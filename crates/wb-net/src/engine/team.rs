@@ -168,12 +168,14 @@ impl Lead {
             match &order {
                 Order::Settle { group, totals } => {
                     let mine = member.assignment.strands.get(*group).cloned().unwrap_or_default();
-                    let totals: Vec<_> = totals.iter().filter(|totals| mine.contains(&totals.strand)).cloned().collect();
+                    let totals: Vec<_> =
+                        totals.iter().filter(|totals| mine.contains(&totals.strand)).cloned().collect();
                     if !totals.is_empty() {
                         member.drive.order(Order::Settle { group: *group, totals });
                     }
                 }
-                Order::Run { group, .. } if member.assignment.strands.get(*group).is_none_or(|mine| mine.is_empty()) => {}
+                Order::Run { group, .. }
+                    if member.assignment.strands.get(*group).is_none_or(|mine| mine.is_empty()) => {}
                 order => member.drive.order(order.clone()),
             }
         }
@@ -289,7 +291,9 @@ impl ChildSite {
                 let heard = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
                 let input = match heard {
                     Ok(event) => Input::Event(member, event),
-                    Err(error) => Input::Gone(member, format!("a process of the run said what cannot be read: {error}")),
+                    Err(error) => {
+                        Input::Gone(member, format!("a process of the run said what cannot be read: {error}"))
+                    }
                 };
                 if tell.send(input).is_err() {
                     return;

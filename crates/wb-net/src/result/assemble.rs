@@ -3,41 +3,37 @@
 use std::{collections::BTreeMap, io};
 
 use super::{
-    DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, Latency, Machine, Outcome, ProgressPoint,
-    RunResult, ThreadResult, Totals, TransactionResult,
+    DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, Latency, Machine, NestedLatency, Outcome,
+    RunResult, ThreadResult, Totals, TransactionResult, progress::points,
 };
 use crate::engine::{
     clock::Nanos,
     report::{GroupReport, Report},
     tally::{FlowopTally, Times, TransactionTally},
     usage::Usage,
-    work::{Executor, Progress, Settings},
+    work::{Executor, Settings},
 };
-use crate::language::{Action, Flowop, Group, Profile, StrandKind, Transaction};
+use crate::language::{Action, Extent, Flowop, Group, Profile, StrandKind, Transaction};
 use crate::session::{
-    client::Made,
+    client::{Made, Run},
     coordinate::{Datagrams, Failure},
 };
 use crate::transport::Info;
 
 impl RunResult {
     /// Of a run that was made.
-    pub fn new(profile: &Profile, settings: &Settings, made: Made) -> Self {
+    pub fn new(run: &Run, made: Made) -> Self {
         let Made { hosts, ended } = made;
-        let outcome = match &ended.fault {
-            None if ended.cut.is_empty() => Outcome::Completed,
-            None => Outcome::Cut,
-            Some(Failure::Interrupted) => Outcome::Interrupted,
-            Some(Failure::Fault { fault, .. }) if fault.unsupported => {
-                Outcome::Unsupported { why: ended.fault.as_ref().map(ToString::to_string).unwrap_or_default() }
-            }
-            Some(failure @ Failure::Fault { .. }) => Outcome::Failed { why: failure.to_string() },
-            Some(failure @ Failure::Lost { .. }) => Outcome::Lost { why: failure.to_string() },
-        };
+        let (profile, settings) = (&run.profile, &run.settings);
         let names = std::iter::once(("client".to_owned(), None))
             .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
+        let names: Vec<(String, Option<String>)> = names.collect();
         let mut reports = ended.reports;
-        let machines = names.zip(&reports).map(|((name, address), report)| machine(name, address, report.as_ref())).collect();
+        let machines: Vec<Machine> = names
+            .into_iter()
+            .zip(&reports)
+            .map(|((name, address), report)| machine(profile, name, address, report.as_ref()))
+            .collect();
         let client = if reports.is_empty() { None } else { reports.remove(0) };
         let servers: Vec<Report> = reports.into_iter().flatten().collect();
         let groups: Vec<GroupParts<'_>> = profile
@@ -52,14 +48,36 @@ impl RunResult {
                 settings,
             })
             .collect();
+        let cut: Vec<String> = if run.limit.is_some() && ended.fault.is_none() {
+            let (parts, known) = (groups.iter().enumerate(), &ended.cut);
+            parts.flat_map(|(position, group)| group.cut(move |at| known.contains(&(position, at)))).collect()
+        } else {
+            Vec::new()
+        };
+        let outcome = match ended.fault {
+            None if cut.is_empty() => Outcome::Completed,
+            None => Outcome::Cut,
+            Some(failure) => failed(failure),
+        };
         Self {
             profile: profile.name.clone(),
+            seed: run.seed,
             outcome,
-            notes: Vec::new(),
-            totals: totals(&groups),
+            notes: cut,
+            totals: totals(groups.iter().map(|group| (group, group.data().collect()))),
             groups: groups.iter().map(GroupParts::result).collect(),
             machines,
         }
+    }
+}
+
+fn failed(failure: Failure) -> Outcome {
+    let why = failure.to_string();
+    match failure {
+        Failure::Interrupted => Outcome::Interrupted,
+        Failure::Fault { fault, .. } if fault.unsupported => Outcome::Unsupported { why },
+        Failure::Fault { .. } => Outcome::Failed { why },
+        Failure::Lost { .. } => Outcome::Lost { why },
     }
 }
 
@@ -73,10 +91,7 @@ struct GroupParts<'a> {
 }
 
 fn is_data(flowop: &Flowop) -> bool {
-    matches!(
-        flowop.action,
-        Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_)
-    )
+    matches!(flowop.action, Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_))
 }
 
 fn sends(flowop: &Flowop) -> Option<bool> {
@@ -89,10 +104,29 @@ fn sends(flowop: &Flowop) -> Option<bool> {
 
 impl GroupParts<'_> {
     /// The transactions of the data phase, by position.
-    fn data(&self) -> impl Iterator<Item = (usize, &Transaction)> {
-        let moves = |transaction: &Transaction| transaction.flowops.iter().any(is_data);
-        let any = self.group.transactions.iter().any(moves);
-        self.group.transactions.iter().enumerate().filter(move |(_, transaction)| !any || moves(transaction))
+    fn data(&self) -> impl Iterator<Item = usize> {
+        data_phase(self.group)
+    }
+
+    /// Which transactions did not come to their own end, in words.
+    fn cut(&self, is_known: impl Fn(usize) -> bool) -> impl Iterator<Item = String> {
+        let transactions = self.group.transactions.iter().enumerate();
+        transactions.filter_map(move |(position, transaction)| {
+            let tally = self.tally(position)?;
+            let name = format!("group {}, {}", self.group.name, transaction.name);
+            match transaction.extent {
+                Extent::Window(window) if is_known(position) => {
+                    Some(format!("{name}: cut after {} s of {} s", rounded(seconds(tally)), window.as_secs_f64()))
+                }
+                Extent::Iterations(each) if !self.settings.bare => {
+                    let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.histogram.len());
+                    (done < wanted).then(|| {
+                        format!("{name}: cut after {} s, {done} of {wanted} rounds were done", rounded(seconds(tally)))
+                    })
+                }
+                _ => None,
+            }
+        })
     }
 
     fn tally(&self, transaction: usize) -> Option<&TransactionTally> {
@@ -127,7 +161,7 @@ impl GroupParts<'_> {
             name: self.group.name.clone(),
             strands: self.group.strands,
             processes: self.group.kind == StrandKind::Process,
-            totals: totals(std::slice::from_ref(self)),
+            totals: totals([(self, self.data().collect())]),
             client_usage,
             server_usage,
             client_connections,
@@ -146,6 +180,8 @@ impl GroupParts<'_> {
 
     fn transaction(&self, position: usize, transaction: &Transaction) -> Option<TransactionResult> {
         let tally = self.tally(position)?;
+        let totals = totals([(self, vec![position])]);
+        let longest = self.of_servers(position).map(seconds).fold(0.0, f64::max);
         let flowops = transaction.flowops.iter().enumerate().filter_map(|(flowop, written)| {
             let client = tally.flowops.get(flowop)?;
             let mut server: Option<FlowopTally> = None;
@@ -156,41 +192,49 @@ impl GroupParts<'_> {
                 }
             }
             let difference_percent = sends(written).zip(server.as_ref()).and_then(|(sends, server)| {
-                let (sent, received) =
-                    if sends { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
+                let (sent, received) = if sends { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
                 difference(sent, received)
             });
             Some(FlowopResult {
                 name: written.name.clone(),
-                client: self.side(client),
-                server: server.map(|server| self.side(&server)),
+                client: self.side(client, seconds(tally)),
+                server: server.map(|server| self.side(&server, longest)),
                 difference_percent,
             })
         });
         let length = tally.intervals.length as f64 / 1e9;
-        let intervals = tally.intervals.times.iter().zip(0..).map(|(times, number)| IntervalLatency {
-            at: f64::from(number) * length,
-            latency: Latency::of(times),
-        });
+        let intervals = tally
+            .intervals
+            .times
+            .iter()
+            .zip(0..)
+            .map(|(times, number)| IntervalLatency { at: f64::from(number) * length, latency: Latency::of(times) });
         Some(TransactionResult {
             name: transaction.name.clone(),
             data: transaction.flowops.iter().any(is_data),
             seconds: seconds(tally),
-            rounds: tally.rounds.histogram.len(),
+            sent_bytes: totals.sent_bytes,
+            received_bytes: totals.received_bytes,
+            throughput: totals.throughput,
+            operations: totals.operations,
+            operations_per_second: totals.operations_per_second,
+            rounds: (!self.settings.bare).then(|| tally.rounds.histogram.len()),
             latency: Latency::of(&tally.rounds),
             response: tally.response.as_ref().and_then(Latency::of),
             lag: tally.lag.as_ref().and_then(Latency::of),
             flowops: flowops.collect(),
             intervals: intervals.collect(),
+            nested: NestedLatency::of(&tally.rounds, &tally.intervals),
         })
     }
 
-    fn side(&self, tally: &FlowopTally) -> FlowopSide {
+    fn side(&self, tally: &FlowopTally, seconds: f64) -> FlowopSide {
         let word = |number: i32| io::Error::from_raw_os_error(number).to_string();
         let counters = self.settings.counters.iter().cloned().zip(tally.counters.iter().copied());
         FlowopSide {
             count: tally.count,
             bytes: tally.bytes,
+            throughput: (tally.bytes > 0 && seconds > 0.0).then(|| tally.bytes as f64 / seconds),
             latency: Latency::of(&tally.service),
             response: tally.response.as_ref().and_then(Latency::of),
             lag: tally.lag.as_ref().and_then(Latency::of),
@@ -203,17 +247,20 @@ impl GroupParts<'_> {
     }
 }
 
-fn totals(groups: &[GroupParts<'_>]) -> Totals {
+/// Of these transactions of groups.
+fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>) -> Totals {
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
     let mut times: Option<Times> = None;
     // Received and sent per second, each by the clock of the side that counted it.
     let (mut received_rate, mut sent_rate) = (0.0, 0.0);
-    for group in groups {
+    for (group, positions) in groups {
         // One transaction after the other: rates are of their bytes over their time together.
         let mut sides: BTreeMap<bool, (f64, u64, u64)> = BTreeMap::new();
-        for (position, written) in group.data() {
-            let Some(client) = group.tally(position) else { continue };
+        for position in positions {
+            let (Some(client), Some(written)) = (group.tally(position), group.group.transactions.get(position)) else {
+                continue;
+            };
             spans.push((client.began, client.ended));
             let mut add = |server: bool, tally: &TransactionTally| {
                 let side = sides.entry(server).or_default();
@@ -237,12 +284,20 @@ fn totals(groups: &[GroupParts<'_>]) -> Totals {
                 add(true, &first);
             }
             totals.operations += client.flowops.iter().map(|flowop| flowop.count).sum::<u64>();
-            totals.errors += client.flowops.iter().flat_map(|flowop| flowop.errors.values()).sum::<u64>();
+            for flowop in group.of_servers(position).chain([client]).flat_map(|tally| &tally.flowops) {
+                totals.errors += flowop.errors.values().sum::<u64>();
+                totals.timeouts += flowop.timeouts;
+                totals.late += flowop.late;
+            }
             totals.rounds += client.rounds.histogram.len();
             match &mut times {
                 Some(times) => times.add(&client.rounds),
                 None => times = Some(client.rounds.clone()),
             }
+        }
+        if group.settings.bare {
+            totals.rounds +=
+                group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
         for (time, sent, received) in sides.into_values() {
             totals.sent_bytes += sent;
@@ -256,7 +311,7 @@ fn totals(groups: &[GroupParts<'_>]) -> Totals {
         totals.lost_datagrams +=
             client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
     }
-    totals.seconds = union(spans) as f64 / 1e9;
+    totals.seconds = covered(spans) as f64 / 1e9;
     let per_second = |count: u64| (totals.seconds > 0.0).then(|| count as f64 / totals.seconds);
     totals.operations_per_second = per_second(totals.operations);
     totals.rounds_per_second = per_second(totals.rounds);
@@ -268,7 +323,7 @@ fn totals(groups: &[GroupParts<'_>]) -> Totals {
 }
 
 /// How long spans cover together.
-fn union(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
+fn covered(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
     spans.sort_unstable();
     let mut covered = 0;
     let mut until = 0;
@@ -301,7 +356,7 @@ fn thread(strand: &crate::engine::tally::StrandTally) -> ThreadResult {
     }
 }
 
-fn machine(name: String, address: Option<String>, report: Option<&Report>) -> Machine {
+fn machine(profile: &Profile, name: String, address: Option<String>, report: Option<&Report>) -> Machine {
     let mut usage = Usage::default();
     report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
     let executor = match report.map(|report| report.executor) {
@@ -310,30 +365,45 @@ fn machine(name: String, address: Option<String>, report: Option<&Report>) -> Ma
         Some(Executor::Events { threads }) => format!("events on {threads} threads"),
         None => "not known: it did not report".to_owned(),
     };
+    let spans = report.map_or_else(Vec::new, |report| spans(profile, report));
+    let whole = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
+    let progress = report.map_or(&[][..], |report| &report.progress);
+    let last = progress.last().copied().unwrap_or_default();
+    let time = covered(spans);
     Machine {
         name,
         address,
         executor,
         usage,
+        cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
+        sent_bytes: last.sent,
+        received_bytes: last.received,
         interfaces: report.map(|report| report.interfaces.clone()).unwrap_or_default(),
         refused: report.map_or(0, |report| report.refused),
-        progress: points(report.map_or(&[][..], |report| &report.progress)),
+        progress: whole.0.zip(whole.1).map(|whole| points(progress, whole)).unwrap_or_default(),
     }
 }
 
-fn points(progress: &[Progress]) -> Vec<ProgressPoint> {
-    let Some(first) = progress.first() else { return Vec::new() };
-    let pairs = progress.windows(2).filter_map(|pair| <&[Progress; 2]>::try_from(pair).ok());
-    pairs
-        .filter(|[before, after]| after.at > before.at)
-        .map(|[before, after]| ProgressPoint {
-            at: (after.at - first.at) as f64 / 1e9,
-            seconds: (after.at - before.at) as f64 / 1e9,
-            sent_bytes: after.sent - before.sent,
-            received_bytes: after.received - before.received,
-            operations: after.operations - before.operations,
-        })
+/// When transactions of the data phase were carried out, by the clock of the machine that reports.
+fn spans(profile: &Profile, report: &Report) -> Vec<(Nanos, Nanos)> {
+    let groups = profile.groups.iter().zip(&report.groups);
+    groups
+        .flat_map(|(group, report)| data_phase(group).filter_map(|position| report.transactions.get(position)))
+        .filter(|tally| tally.began < Nanos::MAX)
+        .map(|tally| (tally.began, tally.ended))
         .collect()
+}
+
+/// The transactions of a group's data phase, by position: those that move data, or all if none does.
+fn data_phase(group: &Group) -> impl Iterator<Item = usize> {
+    let moves = |transaction: &Transaction| transaction.flowops.iter().any(is_data);
+    let any = group.transactions.iter().any(moves);
+    let transactions = group.transactions.iter().enumerate();
+    transactions.filter(move |(_, transaction)| !any || moves(transaction)).map(|(position, _)| position)
+}
+
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]
@@ -342,7 +412,7 @@ mod tests {
 
     #[test]
     fn idle_time_between_spans_is_not_counted() {
-        assert_eq!(union(vec![(10, 20), (15, 30), (50, 60), (52, 55)]), 30);
+        assert_eq!(covered(vec![(10, 20), (15, 30), (50, 60), (52, 55)]), 30);
     }
 
     #[test]

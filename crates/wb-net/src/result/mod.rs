@@ -4,6 +4,8 @@
 //! receiver received in its own window, divided by that window.
 
 mod assemble;
+mod nested;
+mod progress;
 mod times;
 
 use schemars::JsonSchema;
@@ -13,6 +15,7 @@ use crate::engine::usage::Usage;
 use crate::netstat::Interface;
 use crate::transport::Info;
 
+pub use nested::{NestedLatency, NestedRow};
 pub use times::{Latency, Percentiles};
 
 /// The result of a run.
@@ -21,6 +24,8 @@ pub use times::{Latency, Percentiles};
 pub struct RunResult {
     /// The profile's name.
     pub profile: String,
+    /// From which every random choice was drawn.
+    pub seed: u64,
     /// How the run ended.
     pub outcome: Outcome,
     /// What one should know of the figures.
@@ -86,8 +91,12 @@ pub struct Totals {
     pub rounds_per_second: Option<f64>,
     /// How long the client's rounds took.
     pub latency: Option<Latency>,
-    /// Failures that were passed over.
+    /// Failures that were passed over, on both sides.
     pub errors: u64,
+    /// Datagrams that were waited for in vain, on both sides.
+    pub timeouts: u64,
+    /// Datagrams that came too late or out of turn, on both sides.
+    pub late: u64,
     /// Datagrams that were sent and did not arrive.
     pub lost_datagrams: u64,
 }
@@ -144,8 +153,18 @@ pub struct TransactionResult {
     pub data: bool,
     /// How long it took, in seconds by the client's clock.
     pub seconds: f64,
-    /// Its rounds on the client.
-    pub rounds: u64,
+    /// Bytes that were sent, by both sides.
+    pub sent_bytes: u64,
+    /// Bytes that were received, by both sides.
+    pub received_bytes: u64,
+    /// Bytes per second that were received, by both sides.
+    pub throughput: Option<f64>,
+    /// Executions of the client's flowops.
+    pub operations: u64,
+    /// Those per second.
+    pub operations_per_second: Option<f64>,
+    /// Its rounds on the client; none where only totals were recorded.
+    pub rounds: Option<u64>,
     /// How long they took.
     pub latency: Option<Latency>,
     /// How long they took from when the rate wanted them to start.
@@ -156,6 +175,8 @@ pub struct TransactionResult {
     pub flowops: Vec<FlowopResult>,
     /// How long its rounds took, by interval.
     pub intervals: Vec<IntervalLatency>,
+    /// Percentiles of each interval by itself, and how they spread over the intervals.
+    pub nested: Option<NestedLatency>,
 }
 
 /// How long rounds took in one interval.
@@ -190,6 +211,8 @@ pub struct FlowopSide {
     pub count: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Those per second of this side's own window.
+    pub throughput: Option<f64>,
     /// How long executions took.
     pub latency: Option<Latency>,
     /// From when the rate wanted them to start.
@@ -242,19 +265,25 @@ pub struct Machine {
     pub executor: String,
     /// CPU time and context switches of its strands in the data phase.
     pub usage: Usage,
-    /// What its network interfaces counted from beginning to end.
+    /// That CPU time in percent of one CPU over the data phase.
+    pub cpu_percent: Option<f64>,
+    /// Bytes that its strands sent in complete messages, from beginning to end.
+    pub sent_bytes: u64,
+    /// Bytes that its strands received in complete messages, from beginning to end.
+    pub received_bytes: u64,
+    /// What its network interfaces counted from beginning to end, whoever's traffic it was.
     pub interfaces: Vec<Interface>,
     /// Connections from elsewhere that were dropped.
     pub refused: u64,
-    /// What it had done, by interval.
+    /// What it did in the data phase, by interval.
     pub progress: Vec<ProgressPoint>,
 }
 
-/// What a machine had done in one interval.
+/// What a machine did in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProgressPoint {
-    /// The interval's end in seconds after the first look.
+    /// The interval's end in seconds after the data phase began, by the machine's clock.
     pub at: f64,
     /// Its length in seconds.
     pub seconds: f64,

@@ -40,6 +40,13 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
+impl Times {
+    /// The value at a quantile. A bucket's upper end can lie above what was ever recorded.
+    pub(super) fn at(&self, quantile: f64) -> u64 {
+        self.histogram.value_at_quantile(quantile).min(self.histogram.max())
+    }
+}
+
 impl Latency {
     /// Of times, if there are any.
     pub(super) fn of(times: &Times) -> Option<Self> {
@@ -48,8 +55,7 @@ impl Latency {
         if count == 0 {
             return None;
         }
-        // A bucket's upper end can lie above what was ever recorded.
-        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max());
+        let at = |quantile| times.at(quantile);
         let percentiles = Percentiles {
             min_ns: histogram.min(),
             p50_ns: at(0.5),
@@ -62,6 +68,7 @@ impl Latency {
         let mean_ns = times.sum as f64 / count as f64;
         Some(Self { count, mean_ns, percentiles, histogram: histogram::encoded(histogram).ok()? })
     }
+
     /// How often each time was taken, times ascending: in nanoseconds, each the middle of those that are not told
     /// apart. The histogram may come from a file; what is none is told.
     pub fn counts(&self) -> Result<Vec<(u64, u64)>, String> {
@@ -80,7 +87,7 @@ mod tests {
     #[test]
     fn times_can_be_counted_from_what_is_told_of_them() {
         let mut times = Times::new(3);
-        [100, 200, 200, 1_000_000].map(|time| times.record(time));
+        [100, 200, 200, 1_000_000].into_iter().for_each(|time| times.record(time));
         let told = Latency::of(&times).expect("there are times");
         let counts = told.counts().expect("it is a histogram");
         assert_eq!(counts[..2], [(100, 1), (200, 2)]);

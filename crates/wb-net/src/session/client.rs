@@ -154,13 +154,16 @@ impl Run {
         tell: UnboundedSender<(usize, News)>,
     ) -> Party {
         // Listed before, so that it can be listed again.
-        let sizes = |files: &Files| files::list(files).map_or_else(|_| Vec::new(), |listed| listed.into_iter().map(|(_, size)| size).collect());
+        let sizes = |files: &Files| {
+            files::list(files).map_or_else(|_| Vec::new(), |listed| listed.into_iter().map(|(_, size)| size).collect())
+        };
         let profile = mirror(&self.profile, &host, &sizes);
         let concerned = |group: &crate::language::Group| {
             let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
             flowops.any(|flowop| !matches!(flowop.action, Action::Elsewhere))
         };
-        let strands = profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
+        let strands =
+            profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
         let settings = Settings { raw: false, cpus: Vec::new(), ports: None, ..self.settings.clone() };
         let assignment =
             Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };

@@ -251,9 +251,7 @@ impl Coordinator<'_> {
         for party in &self.parties {
             let links = match &party.host {
                 None => of_servers.clone(),
-                Some(host) => {
-                    of_clients.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect()
-                }
+                Some(host) => of_clients.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect(),
             };
             (party.order)(Order::Meet(links));
         }
@@ -558,7 +556,8 @@ impl Coordinator<'_> {
     }
 
     fn silent_party(&self) -> Option<String> {
-        let group = self.groups.iter().position(|group| group.deadline.is_some_and(|deadline| deadline <= Instant::now()))?;
+        let group =
+            self.groups.iter().position(|group| group.deadline.is_some_and(|deadline| deadline <= Instant::now()))?;
         let silent = self.expected(group, true).find(|party| !self.groups[group].totals.contains_key(party))?;
         self.parties[silent].host.clone()
     }

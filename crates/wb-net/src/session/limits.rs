@@ -77,7 +77,10 @@ impl SessionLimits {
                 && window > self.time
             {
                 let limit = self.time.as_secs();
-                return refuse(format!("a window of {} s; at most {limit} s (`net serve --max-time`)", window.as_secs()));
+                return refuse(format!(
+                    "a window of {} s; at most {limit} s (`net serve --max-time`)",
+                    window.as_secs()
+                ));
             }
         }
         let memory = memory(assignment);

@@ -6,7 +6,9 @@ use wb_model::{CellId, Unit};
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult, Study};
 
 use super::Style;
-use super::table::{Align, Cell, Table, Tone};
+use super::definitions::definitions;
+use super::nested::nested;
+use super::table::{Table, Tone, heads_of, named};
 use super::wrap::{clean, wrap};
 use crate::words;
 
@@ -50,7 +52,7 @@ fn cell(cell: &CellResult, style: Style) -> String {
         add(&mut out, &(shown.title.as_str(), curve(shown, style)));
     }
     for shown in &cell.latency {
-        add(&mut out, &(&format!("latency: {}", shown.title), nested(shown, style)));
+        add(&mut out, &(&format!("latency: {}", shown.title), of_seconds(shown, style)));
     }
     after.iter().for_each(|section| add(&mut out, section));
     out
@@ -59,23 +61,6 @@ fn cell(cell: &CellResult, style: Style) -> String {
 fn lines(text: &str, style: Style) -> String {
     let wrapped = wrap(&clean(text), style.width.saturating_sub(2));
     wrapped.iter().map(|line| format!("  {line}\n")).collect()
-}
-
-/// Names in a column, texts beside them.
-fn definitions<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>, style: Style) -> String {
-    let pairs: Vec<(&str, String)> = pairs.into_iter().filter(|(_, text)| !text.is_empty()).collect();
-    let column = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(style.width / 3);
-    let mut out = String::new();
-    for (name, text) in pairs {
-        let indent = column + 4;
-        let wrapped = wrap(&clean(&text), style.width.saturating_sub(indent));
-        for (at, line) in wrapped.iter().enumerate() {
-            let name = if at == 0 { clean(name) } else { String::new() };
-            out += format!("  {}  {line}", style.paint(&format!("{name:column$}"), Tone::Quiet)).trim_end();
-            out.push('\n');
-        }
-    }
-    out
 }
 
 fn metrics(metrics: &[MetricResult], style: Style) -> String {
@@ -169,22 +154,7 @@ fn curve(curve: &Curve, style: Style) -> String {
     table.draw(style)
 }
 
-fn nested(table: &NestedLatency, style: Style) -> String {
-    let ns = Unit::new("ns");
-    let heads: Vec<String> = table.over_seconds.iter().map(|p| words::over_seconds(*p)).collect();
-    let columns: Vec<&str> = std::iter::once("all").chain(heads.iter().map(String::as_str)).collect();
-    let mut drawn = Table::new(&heads_of("  percentile", &columns));
-    for row in &table.rows {
-        let figures = std::iter::once(row.cumulative).chain(row.per_second.iter().copied());
-        drawn.row(named(format!("  p{}", row.percentile), figures.map(|value| ns.figure(value).to_string())));
-    }
-    drawn.draw(style)
-}
-
-fn heads_of<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
-    std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
-}
-
-fn named<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<Cell> {
-    std::iter::once(Cell::from(name)).chain(figures.into_iter().map(Cell::from)).collect()
+fn of_seconds(table: &NestedLatency, style: Style) -> String {
+    let rows = table.rows.iter().map(|row| (row.percentile, row.cumulative, row.per_second.clone()));
+    nested(&table.over_seconds, rows, style)
 }

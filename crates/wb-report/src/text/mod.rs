@@ -1,6 +1,8 @@
 //! What a terminal shows: [`summary`], one line per cell, and [`format`], everything of each.
 
+mod definitions;
 mod format;
+mod nested;
 mod summary;
 mod table;
 mod wrap;
@@ -8,6 +10,10 @@ mod wrap;
 pub use format::format;
 pub use summary::{answers, summary};
 pub use table::{Align, Cell, Table, Tone};
+
+pub(crate) use definitions::definitions;
+pub(crate) use nested::nested;
+pub(crate) use table::{heads_of, named};
 
 use wrap::{clean, width, wrap};
 
@@ -28,7 +34,7 @@ impl Default for Style {
 }
 
 impl Style {
-    fn paint(self, text: &str, tone: Tone) -> String {
+    pub(crate) fn paint(self, text: &str, tone: Tone) -> String {
         let code = match tone {
             Tone::Plain => return text.to_owned(),
             Tone::Strong => 1,
@@ -47,12 +53,12 @@ impl Style {
     }
 
     /// A heading after an empty line.
-    fn section(self, title: &str) -> String {
+    pub(crate) fn section(self, title: &str) -> String {
         format!("\n{}\n", self.paint(title, Tone::Strong))
     }
 
     /// A named remark: the name in front, the text indented beneath where it does not fit beside.
-    fn remark(self, name: &str, text: &str) -> String {
+    pub(crate) fn remark(self, name: &str, text: &str) -> String {
         let (name, text) = (clean(name), clean(text));
         let beside = width(&name) + 4 + width(&text) <= self.width;
         if beside {

@@ -179,6 +179,16 @@ impl Table {
     }
 }
 
+/// Heads of a table of figures: the first column names the rows.
+pub(crate) fn heads_of<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a str, Align)> {
+    std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
+}
+
+/// A row of a table of figures.
+pub(crate) fn named<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<Cell> {
+    std::iter::once(Cell::from(name)).chain(figures.into_iter().map(Cell::from)).collect()
+}
+
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }

@@ -42,6 +42,7 @@ pub(super) fn stream() -> RunResult {
     };
     RunResult {
         profile: "stream".to_owned(),
+        seed: 1,
         outcome: Outcome::Completed,
         notes: vec!["a note".to_owned()],
         totals: totals(),
@@ -65,6 +66,8 @@ fn totals() -> Totals {
         latency: Some(latency(10_000)),
         errors: 0,
         lost_datagrams: 0,
+        timeouts: 0,
+        late: 0,
     }
 }
 
@@ -79,6 +82,7 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
     let client = FlowopSide {
         count: 10_000,
         bytes: 1_000_000_000,
+        throughput: Some(1e9),
         latency: None,
         response: None,
         lag: None,
@@ -93,12 +97,18 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         name: name.to_owned(),
         data,
         seconds: 1.0,
-        rounds: 10_000,
+        sent_bytes: 1_000_000_000,
+        received_bytes: 1_000_000_000,
+        throughput: Some(1e9),
+        operations: 10_000,
+        operations_per_second: Some(1e4),
+        rounds: Some(10_000),
         latency: None,
         response: None,
         lag: None,
         flowops: vec![FlowopResult { name: flowop.to_owned(), client, server: None, difference_percent: None }],
         intervals: vec![interval(0.0, Some(latency(3))), interval(0.5, None)],
+        nested: None,
     }
 }
 
@@ -108,6 +118,9 @@ fn machine(address: Option<String>) -> Machine {
         address,
         executor: "a thread per strand".to_owned(),
         usage: Usage::default(),
+        cpu_percent: None,
+        sent_bytes: 0,
+        received_bytes: 0,
         interfaces: Vec::new(),
         refused: 0,
         progress: Vec::new(),

@@ -12,13 +12,17 @@ use super::{Numbers, key_value, list};
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
     /// Let clients in that know the token, and carry out their profiles' other side
-    #[command(after_help = "The token comes from --token-file or from WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` makes one.")]
+    #[command(
+        after_help = "The token comes from --token-file or from WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` makes one."
+    )]
     Serve(ServeArgs),
     /// Run a profile with the servers that it names
     #[command(after_help = RUN_STATUS)]
     Run(RunArgs),
     /// Say of profiles whether they are fine, what is wrong with them, or what this kernel cannot do
-    #[command(after_help = "exit status: 0 where all are fine, 1 where one is wrong, 3 where this kernel lacks something")]
+    #[command(
+        after_help = "exit status: 0 where all are fine, 1 where one is wrong, 3 where this kernel lacks something"
+    )]
     Check(CheckArgs),
     /// Print a fresh token
     Token,
@@ -51,7 +55,7 @@ pub(crate) enum NetCommand {
 }
 
 const RUN_STATUS: &str =
-    "exit status: 0 measured, 1 error, 3 cut, lost, failed or unsupported on the way, 130 interrupted";
+    "exit status: 0 measured (or cut as asked), 1 nothing could begin, 3 lost, failed or unsupported, 130 interrupted";
 
 /// Who this is, and who is trusted
 #[derive(Debug, Args)]
@@ -125,29 +129,29 @@ pub(crate) struct RunArgs {
     /// Port of the control connections
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT)]
     pub(crate) port: u16,
-    /// Print groups, threads, transactions and flowops
+    /// Print groups, threads, transactions, flowops and connections
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Print flowops
+    /// Print flowops, both sides of each and their difference
     #[arg(long, short)]
     pub(crate) flowops: bool,
-    /// Print transactions
+    /// Print transactions with the latencies of their rounds
     #[arg(long, short)]
     pub(crate) transactions: bool,
     /// Print threads
     #[arg(long, short = 'T')]
     pub(crate) threads: bool,
-    /// Print groups
+    /// Print groups, what they cost both sides, and their connections
     #[arg(long, short)]
     pub(crate) groups: bool,
-    /// Print what the network interfaces counted
+    /// Print what the network interfaces counted, beside what the run did
     #[arg(long, short = 'k')]
     pub(crate) netstat: bool,
     /// Print quantiles second by second, and their spread over the seconds
     #[arg(long)]
     pub(crate) nested: bool,
-    /// Record nothing but counts
-    #[arg(long, short = 'n', conflicts_with_all = ["all", "flowops", "transactions", "threads", "groups"])]
+    /// Record nothing but counts: no latencies, only the total
+    #[arg(long, short = 'n', conflicts_with_all = ["all", "flowops", "transactions", "threads", "groups", "nested"])]
     pub(crate) no_statistics: bool,
     /// How it is run and told
     #[command(flatten)]
@@ -157,13 +161,16 @@ pub(crate) struct RunArgs {
 /// What `net run` and the presets have in common
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
-    /// Between two lines of progress: `500ms`
-    #[arg(long, short, value_name = "TIME", default_value = "1s")]
+    /// Between two lines of progress: `500ms`; at least 10ms
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Nanos,
+    /// Write progress for programs: counts since the run began with the time of day in ms, as uperf does
+    #[arg(long, short = 'R')]
+    pub(crate) stamped: bool,
     /// Print the result as JSON
     #[arg(long, short = 'J')]
     pub(crate) json: bool,
-    /// Ask the kernel for the CPU time of every flowop
+    /// Ask the kernel for the CPU time of every flowop, which costs time itself
     #[arg(long, short = 'p')]
     pub(crate) cpu: bool,
     /// Count CPU cycles and instructions over every flowop
@@ -172,7 +179,7 @@ pub(crate) struct CommonFlags {
     /// Count these events over every flowop
     #[arg(long, short = 'E', value_name = "EVENT,…", value_delimiter = ',')]
     pub(crate) events: Vec<String>,
-    /// Write every response time with its flowop's name
+    /// Write every response time with its flowop's name, a line each
     #[arg(long, short = 'X', value_name = "FILE")]
     pub(crate) raw: Option<PathBuf>,
     /// Write intervals and totals as XML
@@ -206,24 +213,25 @@ pub(crate) struct CommonFlags {
 pub(crate) struct PresetArgs {
     /// Where `weighbridge net serve` runs: HOST or HOST:PORT
     pub(crate) host: String,
-    /// How long
-    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = seconds)]
+    /// How long messages are moved: `10`, `500ms`
+    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = runtime)]
     pub(crate) runtime: Duration,
-    /// Sizes of messages; of several each is measured
+    /// Sizes of messages, 64k for streams and 90 for requests if not said; of several each is measured
     #[arg(long, short = 'l', value_name = "SIZE,…", value_delimiter = ',')]
-    pub(crate) message_sizes: Vec<Bytes>,
+    pub(crate) message_sizes: Vec<Size>,
     /// Sizes of responses, where they are others than the requests'
     #[arg(long, value_name = "SIZE")]
-    pub(crate) response_size: Option<Bytes>,
-    /// Protocols; of several each is measured
+    pub(crate) response_size: Option<Size>,
+    /// Protocols, tcp if not said; of several each is measured
     #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = protocol)]
     pub(crate) protocols: Vec<Protocol>,
     /// Connections at a time; of several numbers each is measured
-    #[arg(long, short = 'n', value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    #[arg(long, short = 'n', value_name = "N,…", value_delimiter = ',', default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) instances: Vec<u32>,
     /// Socket buffers; without, the kernel tunes them
     #[arg(long, short, value_name = "SIZE")]
-    pub(crate) window: Option<Bytes>,
+    pub(crate) window: Option<Size>,
     /// Give each connection a process instead of a thread
     #[arg(long)]
     pub(crate) processes: bool,
@@ -235,6 +243,33 @@ pub(crate) struct PresetArgs {
     pub(crate) common: CommonFlags,
 }
 
+/// The size of a message or buffer: at least a byte, at most 1 GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u32);
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+        let size = u32::try_from(bytes.0).ok().filter(|size| (1..=1 << 30).contains(size));
+        size.map(Self).ok_or_else(|| "it is at least 1 byte and at most 1g".to_owned())
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Bytes(self.0.into()).fmt(f)
+    }
+}
+
+impl CommonFlags {
+    /// Whether events are counted over flowops.
+    pub(crate) fn counts(&self) -> bool {
+        self.counters || !self.events.is_empty()
+    }
+}
+
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let range = text.split_once('-').and_then(|(low, high)| Some(low.parse().ok()?..=high.parse().ok()?));
     let range = range.filter(|range| !range.is_empty() && *range.start() > 0);
@@ -242,11 +277,14 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 /// A number alone is seconds, as iperf3 has it.
-fn seconds(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
-    }
-    text.parse::<Nanos>().map(|time| Duration::from_nanos(time.0)).map_err(|error| error.to_string())
+fn runtime(text: &str) -> Result<Duration, String> {
+    let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
+    if time.0 == 0 { Err("it is no time at all".to_owned()) } else { Ok(time.into()) }
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
+    if time.0 < 10_000_000 { Err("it is at least 10ms".to_owned()) } else { Ok(time) }
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 10] = [
+const ALL: [Named; 11] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -21,10 +21,11 @@ const ALL: [Named; 10] = [
     ("environment", || schema_for!(wb_sys::environment::Environment)),
     ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
+    ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 10] {
+pub(crate) fn schemas() -> [&'static str; 11] {
     ALL.map(|(name, _)| name)
 }
 

@@ -5,6 +5,7 @@
 mod faults;
 mod kills;
 mod lab;
+mod net;
 mod net_plan;
 mod plan;
 mod read;

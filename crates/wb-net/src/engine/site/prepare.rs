@@ -64,11 +64,8 @@ impl Prepared {
         descriptors::raise();
         let positions: BTreeMap<String, u32> = hosts.keys().cloned().zip(0..).collect();
         let places: Vec<Places> = hosts.values().copied().collect();
-        let plans: Vec<Arc<GroupPlan>> = profile
-            .groups
-            .iter()
-            .map(|group| Arc::new(GroupPlan::new(group, side, &positions)))
-            .collect();
+        let plans: Vec<Arc<GroupPlan>> =
+            profile.groups.iter().map(|group| Arc::new(GroupPlan::new(group, side, &positions))).collect();
         let total: usize = strands.iter().map(|strands| strands.len()).sum();
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let cpus = if settings.cpus.is_empty() { cpus } else { settings.cpus.len() };
@@ -94,7 +91,8 @@ impl Prepared {
             settings,
             announced: Vec::new(),
         };
-        let flowops: usize = plans.iter().flat_map(|plan| &plan.transactions).map(|transaction| transaction.flowops.len()).sum();
+        let flowops: usize =
+            plans.iter().flat_map(|plan| &plan.transactions).map(|transaction| transaction.flowops.len()).sum();
         let digits = if flowops * hands > MANY_HISTOGRAMS { 2 } else { 3 };
         let mut next = 0;
         for (group, range) in strands.iter().enumerate() {
@@ -153,11 +151,14 @@ impl Prepared {
                     known.ok_or_else(|| failed(format!("host {} is not known", endpoint.remote)))?;
                 let here = match (&endpoint.local, self.side) {
                     (Some(local), Side::Client) => Place::Ip(
-                        local.parse().map_err(|_| failed(format!("localhost={local} is no address of this machine")))?,
+                        local
+                            .parse()
+                            .map_err(|_| failed(format!("localhost={local} is no address of this machine")))?,
                     ),
                     _ => here,
                 };
-                let repeated = flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
+                let repeated =
+                    flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
                 let deadline = (self.side == Side::Client && endpoint.protocol.is_datagram())
                     .then(|| Duration::from_nanos(self.settings.deadline));
                 let end = End::prepare(&Terms {
@@ -171,7 +172,12 @@ impl Prepared {
                 });
                 let end = end.map_err(|error| Fault {
                     unsupported: is_unsupported(&error),
-                    ..failed(format!("{} to {}: {}", endpoint.protocol.name(), endpoint.remote, descriptors::words(&error)))
+                    ..failed(format!(
+                        "{} to {}: {}",
+                        endpoint.protocol.name(),
+                        endpoint.remote,
+                        descriptors::words(&error)
+                    ))
                 })?;
                 let link = Link { group, transaction, flowop: position };
                 self.announced.push(LinkAnnouncement { link, strand: index, announcement: end.announcement() });
@@ -210,7 +216,9 @@ impl Prepared {
         for (number, crews) in std::mem::take(&mut self.crews).into_iter().enumerate() {
             let signals = crews
                 .iter()
-                .flat_map(|crew| crew.strands.iter().map(|strand| ((crew.notes.group, strand.index), strand.signals.clone())))
+                .flat_map(|crew| {
+                    crew.strands.iter().map(|strand| ((crew.notes.group, strand.index), strand.signals.clone()))
+                })
                 .collect();
             let (told, orders) = channel();
             let (settings, input, executor) = (self.settings.clone(), site.clone(), self.executor);
@@ -322,8 +330,5 @@ fn carry_out(
 
 fn is_unsupported(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::Unsupported
-        || matches!(
-            error.raw_os_error(),
-            Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
-        )
+        || matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT))
 }

@@ -9,12 +9,7 @@ use std::{
 };
 
 use super::{Context, Doing, Intent, Strand, Went, message};
-use crate::engine::{
-    clock::Nanos,
-    plan::FlowopPlan,
-    sizes::Question,
-    work::Side,
-};
+use crate::engine::{clock::Nanos, plan::FlowopPlan, sizes::Question, work::Side};
 use crate::language::{Call, FileSizes, Files, Message, SctpMessage, Size};
 
 /// A file to send, or its size to receive.

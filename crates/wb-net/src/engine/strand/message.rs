@@ -197,7 +197,10 @@ impl Strand {
                 return Went::Lost;
             }
             let what = "nothing came within its timeout";
-            return Went::Failed(error(ErrorKind::TimedOut, if intent == Intent::Receive { what } else { "it could not be sent within its timeout" }));
+            return Went::Failed(error(
+                ErrorKind::TimedOut,
+                if intent == Intent::Receive { what } else { "it could not be sent within its timeout" },
+            ));
         }
         let (received, ordinal, host, last) = (open.received, open.ordinal, open.host, open.last_received);
         let wait = open.transport.waits(intent);

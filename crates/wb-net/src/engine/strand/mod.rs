@@ -201,8 +201,7 @@ impl Strand {
     /// Makes ready to carry out a transaction in a window.
     pub(super) fn begin(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
         let matters = self.plan.matters(transaction);
-        self.at =
-            At { transaction, matters, began, end, round_began: began, round_intended: began, ..At::default() };
+        self.at = At { transaction, matters, began, end, round_began: began, round_intended: began, ..At::default() };
         self.doing = Doing::Nothing;
         self.signals.finish.store(false, Relaxed);
     }
@@ -345,9 +344,7 @@ impl Strand {
             Action::SendFiles(files) => self.send_files(flowop, files, context),
             Action::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
             Action::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            Action::Nop | Action::Elsewhere => {
-                Went::Done { began: self.now, intended: None, sent: 0, received: 0 }
-            }
+            Action::Nop | Action::Elsewhere => Went::Done { began: self.now, intended: None, sent: 0, received: 0 },
         }
     }
 
@@ -422,7 +419,10 @@ impl Strand {
     }
 
     fn flowop_end(&self, flowop: &FlowopPlan) -> Option<Nanos> {
-        flowop.flowop.duration.filter(|_| !matches!(flowop.flowop.action, Action::Think { .. }))
+        flowop
+            .flowop
+            .duration
+            .filter(|_| !matches!(flowop.flowop.action, Action::Think { .. }))
             .map(|duration| self.at.flowop_began + clock::nanos(duration))
     }
 
@@ -483,7 +483,12 @@ impl Strand {
     fn fault(&self, flowop: &FlowopPlan, error: &io::Error) -> Fault {
         let transaction = &self.plan.transactions[self.at.transaction].name;
         Fault {
-            place: Some(format!("{}, {transaction}, {} with {}", self.plan.name, flowop.flowop.name, self.plan.host(flowop))),
+            place: Some(format!(
+                "{}, {transaction}, {} with {}",
+                self.plan.name,
+                flowop.flowop.name,
+                self.plan.host(flowop)
+            )),
             what: descriptors::words(error),
             unsupported: matches!(
                 error.raw_os_error(),

@@ -183,9 +183,9 @@ impl Strand {
 /// Whether every message on a connection has room for a header; both sides come to the same answer.
 fn is_numbered(plan: &GroupPlan, name: Option<u32>) -> bool {
     let flowops = plan.transactions.iter().flat_map(|transaction| &transaction.flowops);
-    let mut messages = flowops.filter(|flowop| flowop.flowop.connection == name).filter_map(|flowop| {
-        crate::engine::plan::message(&flowop.flowop)
-    });
+    let mut messages = flowops
+        .filter(|flowop| flowop.flowop.connection == name)
+        .filter_map(|flowop| crate::engine::plan::message(&flowop.flowop));
     messages.all(|message| smallest(message) as usize >= header::LENGTH)
 }
 

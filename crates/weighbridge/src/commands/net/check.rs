@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use wb_net::language::{self, Check, Note, Profile, Variables};
+use wb_net::support::Lack;
 
 use super::super::print_text;
 use crate::cli::net::CheckArgs;
@@ -18,7 +19,7 @@ pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> 
         match read(file, &args.var) {
             Ok(Check::Fine { notes, .. }) => print_text(&format!("{name}: fine\n{}", told(&notes)))?,
             Ok(Check::Lacks { notes, lacks, .. }) => {
-                let lacks: String = lacks.iter().map(|lack| format!("  {lack}\n")).collect();
+                let lacks: String = lacks.iter().map(lacked).collect();
                 print_text(&format!("{name}: this kernel cannot do all of it\n{lacks}{}", told(&notes)))?;
                 exit = if exit == Exit::Fine { Exit::FellShort } else { exit };
             }
@@ -33,6 +34,12 @@ pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> 
         }
     }
     Ok(exit)
+}
+
+fn lacked(lack: &Lack) -> String {
+    let places: Vec<String> = lack.places.iter().map(ToString::to_string).collect();
+    let help = lack.help.as_ref().map(|help| format!("  help: {help}\n")).unwrap_or_default();
+    format!("  {lack} ({})\n{help}", places.join(", "))
 }
 
 fn told(notes: &[Note]) -> String {
@@ -59,9 +66,13 @@ pub(super) fn profile(file: &Path, vars: &[(String, String)]) -> Result<(Profile
     match read(file, vars)? {
         Check::Fine { profile, notes } => Ok((profile, notes.iter().map(ToString::to_string).collect())),
         Check::Wrong(faults) => Err(faults.into()),
-        Check::Lacks { profile, notes, lacks } => {
-            let notes = notes.iter().map(ToString::to_string);
-            Ok((profile, notes.chain(lacks.iter().map(ToString::to_string)).collect()))
+        Check::Lacks { lacks, .. } => {
+            let what: Vec<String> = lacks.iter().map(ToString::to_string).collect();
+            let way_out = lacks.iter().find_map(|lack| lack.help.clone());
+            Err(Error::FellShort {
+                what: format!("`{}`: {}", file.display(), what.join("; ")),
+                help: way_out.unwrap_or_else(|| "run it where the kernel can do this".to_owned()),
+            })
         }
     }
 }

@@ -1,71 +1,206 @@
-//! What is told while a run goes: a line per interval.
+//! What is told while a run goes: a line per interval of the data phase.
 
 use std::{
     collections::BTreeMap,
-    io::Write,
-    time::{Duration, Instant},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use wb_net::{
-    engine::{raw::RawTime, work::Progress},
-    language::Profile,
-    session::coordinate::Observer,
+    engine::{clock, raw::RawTime, work::Progress},
+    language::{Action, Extent, Profile, Transaction},
+    mirror,
+    session::{client::Run, coordinate::Observer},
 };
+use wb_report::net::live::{Tick, begins, line};
 
 use super::super::print_text;
+use super::responses::Responses;
+
+/// How progress is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// Not at all.
+    Silent,
+    /// For people, times with so many decimals; transactions by name, too.
+    Lines { decimals: usize, names: bool },
+    /// For programs: counts since the run began, with the time of day.
+    Stamped,
+}
 
 /// Tells of progress and keeps response times.
 pub(super) struct Live<'a> {
     profile: &'a Profile,
-    shown: bool,
-    began: Instant,
-    last: BTreeMap<Option<String>, Progress>,
-    raw: Option<&'a mut dyn Write>,
-    /// What went wrong when response times were written.
-    pub(super) failed: Option<std::io::Error>,
+    telling: Telling,
+    began: u64,
+    data_began: Option<u64>,
+    /// When the windows that are under way end; 0 where that is open.
+    data_ends: u64,
+    limit: Option<Duration>,
+    /// By group.
+    running: Vec<usize>,
+    machines: usize,
+    /// By host; the client has none.
+    parties: BTreeMap<Option<String>, Party>,
+    responses: Option<&'a mut Responses>,
+}
+
+/// How far a machine is.
+#[derive(Default)]
+struct Party {
+    /// What was told of it last.
+    told: Option<Progress>,
+    /// What is to be told next, and when it came.
+    next: Option<(Progress, u64)>,
 }
 
 impl<'a> Live<'a> {
-    /// Shows lines only if they are wanted.
-    pub(super) fn new(profile: &'a Profile, shown: bool, raw: Option<&'a mut dyn Write>) -> Self {
-        Self { profile, shown, began: Instant::now(), last: BTreeMap::new(), raw, failed: None }
+    /// Nothing has happened yet.
+    pub(super) fn new(run: &'a Run, telling: Telling, responses: Option<&'a mut Responses>) -> Self {
+        let profile = &run.profile;
+        Self {
+            profile,
+            telling,
+            began: clock::now(),
+            data_began: None,
+            data_ends: 0,
+            limit: run.limit,
+            running: vec![0; profile.groups.len()],
+            machines: 1 + mirror::hosts(profile).len(),
+            parties: BTreeMap::new(),
+            responses,
+        }
+    }
+
+    /// Whether a group is in its data phase or has it before it.
+    fn is_on(&self) -> bool {
+        let mut groups = self.profile.groups.iter().zip(&self.running);
+        groups.any(|(group, running)| group.transactions.iter().skip(*running).any(|part| is_data(self.profile, part)))
+    }
+
+    fn tell(&mut self) {
+        let Some(data_began) = self.data_began else { return };
+        let mut tick = Tick { at: 0.0, received: Some(0.0), sent: Some(0.0), operations: None };
+        if self.parties.values().filter(|party| party.next.is_some()).count() < self.machines {
+            // What one machine does not say is not known of all together.
+            (tick.received, tick.sent) = (None, None);
+        }
+        for (host, party) in &mut self.parties {
+            let Some((now, arrived)) = party.next.take() else { continue };
+            // By this machine's clock, which a server's is not.
+            let here = |at: u64| if host.is_none() { at } else { at.saturating_add(arrived).saturating_sub(now.at) };
+            let before = party.told.replace(now);
+            let from = before.map_or(data_began, |before| here(before.at).max(data_began));
+            let until = if self.data_ends > from { here(now.at).min(self.data_ends) } else { here(now.at) };
+            let seconds = until.saturating_sub(from) as f64 / 1e9;
+            let before = before.unwrap_or_default();
+            let rate = |now: u64, before: u64| (seconds > 0.0).then(|| now.saturating_sub(before) as f64 / seconds);
+            let sum = |sum: Option<f64>, rate: Option<f64>| sum.zip(rate).map(|(sum, rate)| sum + rate);
+            tick.received = sum(tick.received, rate(now.received, before.received));
+            tick.sent = sum(tick.sent, rate(now.sent, before.sent));
+            if host.is_none() {
+                tick.operations = rate(now.operations, before.operations);
+                tick.at = until.saturating_sub(data_began) as f64 / 1e9;
+            }
+        }
+        if let (Telling::Lines { decimals, .. }, true) = (self.telling, tick.operations.is_some()) {
+            show(&line(&tick, decimals));
+        }
+    }
+
+    /// Counts since the run began, as uperf writes them.
+    fn stamp(&self, name: &str) {
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
+        let known = || self.parties.values().filter_map(|party| party.told);
+        let (received, sent): (u64, u64) =
+            (known().map(|known| known.received).sum(), known().map(|known| known.sent).sum());
+        let operations = self.parties.get(&None).and_then(|client| client.told).map_or(0, |told| told.operations);
+        show(&format!(
+            "timestamp_ms:{millis:.4} name:{name} nr_bytes:{received} nr_ops:{operations} sent_bytes:{sent}\n"
+        ));
+    }
+
+    /// The transactions that groups are in, each name once.
+    fn names(&self) -> String {
+        let groups = self.profile.groups.iter().zip(&self.running);
+        let mut names: Vec<&str> =
+            groups.filter_map(|(group, running)| Some(group.transactions.get(*running)?.name.as_str())).collect();
+        names.dedup();
+        names.join("+")
     }
 }
 
 impl Observer for Live<'_> {
     fn progress(&mut self, host: Option<&str>, progress: Progress) {
-        let before = self.last.insert(host.map(str::to_owned), progress).unwrap_or_default();
-        let (true, None) = (self.shown && before.at > 0, host) else { return };
-        let seconds = (progress.at - before.at) as f64 / 1e9;
-        let rate = |now: u64, before: u64| (now - before) as f64 * 8.0 / seconds / 1e9;
-        let line = format!(
-            "{:>8.1} s  sent {:>8.3} Gbit/s  received {:>8.3} Gbit/s  {:>10.0} operations/s\n",
-            self.began.elapsed().as_secs_f64(),
-            rate(progress.sent, before.sent),
-            rate(progress.received, before.received),
-            (progress.operations - before.operations) as f64 / seconds,
-        );
-        // Whoever has stopped reading does not stop the run.
-        let _: Result<(), _> = print_text(&line);
+        let on = self.data_began.is_some() && self.is_on();
+        let waits = self.parties.get(&host.map(str::to_owned)).is_some_and(|party| party.next.is_some());
+        if on && waits && self.telling != Telling::Stamped {
+            self.tell();
+        }
+        let party = self.parties.entry(host.map(str::to_owned)).or_default();
+        if !on || self.telling == Telling::Stamped {
+            party.told = Some(progress);
+            if on && host.is_none() {
+                self.stamp(&self.names());
+            }
+            return;
+        }
+        party.next = Some((progress, clock::now()));
+        if self.parties.values().filter(|party| party.next.is_some()).count() == self.machines {
+            self.tell();
+        }
     }
 
-    fn transaction(&mut self, _: usize, _: usize) {}
+    fn transaction(&mut self, group: usize, transaction: usize) {
+        if let Some(running) = self.running.get_mut(group) {
+            *running = transaction;
+        }
+        let Some(of) = self.profile.groups.get(group) else { return };
+        let Some(next) = of.transactions.get(transaction) else { return };
+        if is_data(self.profile, next) {
+            let now = clock::now();
+            self.data_began.get_or_insert(now);
+            self.data_ends = match next.extent {
+                Extent::Window(window) => {
+                    let longest = self.limit.map_or(window, |limit| limit.min(window));
+                    self.data_ends.max(now.saturating_add(clock::nanos(longest)))
+                }
+                Extent::Iterations(_) => 0,
+            };
+        }
+        match self.telling {
+            Telling::Lines { decimals, names: true } if of.transactions.len() > 1 => {
+                let group = if self.profile.groups.len() > 1 { format!("{} ", of.name) } else { String::new() };
+                let flowops: Vec<&str> = next.flowops.iter().map(|flowop| flowop.name.as_str()).collect();
+                let from = self.data_began.unwrap_or(clock::now().max(self.began));
+                let at = clock::now().saturating_sub(from) as f64 / 1e9;
+                show(&begins(at, decimals, &format!("{group}{} ({})", next.name, flowops.join(", "))));
+            }
+            Telling::Stamped => self.stamp(&next.name),
+            _ => {}
+        }
+    }
 
     fn raw(&mut self, times: &[RawTime]) {
-        let Some(file) = &mut self.raw else { return };
-        for time in times {
-            let group = &self.profile.groups[time.group as usize];
-            let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-            let name = flowops.nth(time.place as usize).map_or("", |flowop| flowop.name.as_str());
-            let line = writeln!(file, "{} {} {} {name} {}", time.at, group.name, time.strand, time.took);
-            if let Err(error) = line {
-                self.failed.get_or_insert(error);
-            }
+        if let Some(responses) = &mut self.responses {
+            responses.keep(self.began, times);
         }
     }
 }
 
-/// As a duration.
-pub(super) fn duration(nanos: wb_model::Nanos) -> Duration {
-    Duration::from_nanos(nanos.0)
+/// Whether a transaction is part of the data phase: it moves data, or none does.
+fn is_data(profile: &Profile, transaction: &Transaction) -> bool {
+    let moves = |transaction: &Transaction| {
+        transaction.flowops.iter().any(|flowop| {
+            matches!(
+                flowop.action,
+                Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_)
+            )
+        })
+    };
+    moves(transaction) || !profile.groups.iter().flat_map(|group| &group.transactions).any(moves)
+}
+
+/// Whoever has stopped reading does not stop the run.
+fn show(text: &str) {
+    let _: Result<(), _> = print_text(text);
 }

@@ -2,7 +2,9 @@
 
 mod check;
 mod live;
+mod outcome;
 mod presets;
+mod responses;
 mod run;
 mod serve;
 mod trust;

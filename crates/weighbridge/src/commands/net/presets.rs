@@ -3,13 +3,18 @@
 use wb_net::{
     language::{Profile, Protocol, StrandKind},
     presets::{self, Setup},
+    result::{Outcome, RunResult},
 };
+use wb_report::net::{self, Combination};
 
 use super::{
     super::{print_json, print_text},
-    run::{exit, measure},
+    live::Telling,
+    outcome::{gravest, tell},
+    responses::Responses,
+    run::{How, measure, telling, write_xml},
 };
-use crate::cli::net::PresetArgs;
+use crate::cli::net::{PresetArgs, Size};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -42,48 +47,122 @@ impl Preset {
     }
 }
 
+/// What is measured in one go.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    protocol: Protocol,
+    size: Size,
+    instances: u32,
+}
+
 /// Measures each combination that was asked for.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
-    let (host, port) = match args.host.rsplit_once(':') {
+    let (host, port) = host_and_port(args)?;
+    let points = points(preset, args);
+    let flags = &args.common;
+    let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
+    let mut results: Vec<(Point, RunResult)> = Vec::new();
+    let how = How { port, bare: false, telling: telling(flags, false, console) };
+    for point in &points {
+        let profile = profile(preset, args, &host, point);
+        let title = title(&profile, &host, point, args);
+        if let Some(responses) = &mut responses {
+            responses.begin(&profile, (points.len() > 1).then_some(title.as_str()));
+        }
+        if matches!(how.telling, Telling::Lines { .. }) {
+            print_text(&format!("{title}\n"))?;
+        }
+        let result = measure(profile, flags, how, responses.as_mut())?;
+        let is_over = result.outcome == Outcome::Interrupted;
+        results.push((*point, result));
+        if is_over {
+            break;
+        }
+    }
+    if matches!(how.telling, Telling::Lines { .. }) {
+        print_text("\n")?;
+    }
+    show(&results, points.len(), flags.json, console)?;
+    responses.map_or(Ok(()), Responses::finish)?;
+    let (_, results): (Vec<Point>, Vec<RunResult>) = results.into_iter().unzip();
+    if let Some(path) = &flags.xml {
+        write_xml(path, &results)?;
+    }
+    // What is so for several is told once.
+    let mut outcomes: Vec<&Outcome> = Vec::new();
+    for result in &results {
+        if !outcomes.contains(&&result.outcome) {
+            outcomes.push(&result.outcome);
+        }
+    }
+    Ok(gravest(outcomes.into_iter().map(|outcome| tell(outcome, console))))
+}
+
+fn show(results: &[(Point, RunResult)], wanted: usize, json: bool, console: &Console) -> Result<(), Error> {
+    if json {
+        let results: Vec<&RunResult> = results.iter().map(|(_, result)| result).collect();
+        return print_json(&results);
+    }
+    if let ([(_, result)], 1) = (results, wanted) {
+        return print_text(&net::preset(result, console.out));
+    }
+    let all: Vec<Combination<'_>> = results
+        .iter()
+        .map(|(point, result)| Combination {
+            protocol: point.protocol.name().to_owned(),
+            size: point.size.to_string(),
+            instances: point.instances,
+            result,
+        })
+        .collect();
+    print_text(&net::combinations(&all, console.out))
+}
+
+fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
+    match args.host.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             let port = port.parse().map_err(|_| Error::Usage {
-                what: format!("`{port}` is no port"),
-                help: "HOST or HOST:PORT is expected".to_owned(),
+                what: format!("`{port}` in `{}` is no port", args.host),
+                help: "write HOST or HOST:PORT, an IPv6 address in brackets".to_owned(),
             })?;
-            (host.trim_matches(['[', ']']).to_owned(), port)
+            Ok((host.trim_matches(['[', ']']).to_owned(), port))
         }
-        _ => (args.host.clone(), args.port),
-    };
-    let or = |given: &[wb_model::Bytes], usual: u64| -> Vec<u32> {
-        let given: Vec<u32> = given.iter().map(|size| size.0.min(1 << 30) as u32).collect();
-        if given.is_empty() { vec![usual as u32] } else { given }
-    };
-    let sizes = or(&args.message_sizes, if preset.is_stream() { 65536 } else { 90 });
-    let protocols = if args.protocols.is_empty() { vec![Protocol::Tcp] } else { args.protocols.clone() };
-    let mut results = Vec::new();
-    for &protocol in &protocols {
-        for &size in &sizes {
-            for &instances in &args.instances {
-                let setup = Setup {
-                    protocol,
-                    instances,
-                    runtime: args.runtime,
-                    window: args.window.map(|window| window.0 as u32),
-                    kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
-                    ..Setup::new(&host)
-                };
-                let response = args.response_size.map_or(size, |size| size.0 as u32);
-                let profile = preset.profile(&setup, size, response);
-                let result = measure(profile, Vec::new(), &args.common, port, false, console)?;
-                if !args.common.json {
-                    print_text(&format!("{:#?}\n", result.totals))?;
-                }
-                results.push(result);
-            }
-        }
+        _ => Ok((args.host.trim_matches(['[', ']']).to_owned(), args.port)),
     }
-    if args.common.json {
-        print_json(&results)?;
-    }
-    Ok(results.iter().map(|result| exit(&result.outcome)).find(|exit| *exit != Exit::Fine).unwrap_or(Exit::Fine))
+}
+
+fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
+    let usual = Size(if preset.is_stream() { 64 << 10 } else { 90 });
+    let sizes = if args.message_sizes.is_empty() { vec![usual] } else { args.message_sizes.clone() };
+    let protocols = match preset {
+        Preset::UdpRr => vec![Protocol::Udp],
+        _ if args.protocols.is_empty() => vec![Protocol::Tcp],
+        _ => args.protocols.clone(),
+    };
+    let each = protocols.iter().flat_map(|&protocol| {
+        let sizes = sizes
+            .iter()
+            .flat_map(move |&size| args.instances.iter().map(move |&instances| Point { protocol, size, instances }));
+        sizes.collect::<Vec<_>>()
+    });
+    each.collect()
+}
+
+fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> Profile {
+    let setup = Setup {
+        protocol: point.protocol,
+        instances: point.instances,
+        runtime: args.runtime,
+        window: args.window.map(|window| window.0),
+        kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
+        ..Setup::new(host)
+    };
+    preset.profile(&setup, point.size.0, args.response_size.unwrap_or(point.size).0)
+}
+
+fn title(profile: &Profile, host: &str, point: &Point, args: &PresetArgs) -> String {
+    let connections = wb_model::counted(point.instances as usize, "connection");
+    let protocol = point.protocol.name();
+    let seconds = args.runtime.as_secs_f64();
+    format!("{} with {host}: {protocol}, messages of {}, {connections}, {seconds} s", profile.name, point.size)
 }

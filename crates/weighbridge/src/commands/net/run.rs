@@ -1,19 +1,22 @@
 //! `weighbridge net run`, and what the presets have in common with it.
 
-use std::io::BufWriter;
+use std::path::Path;
 
 use wb_net::{
     control::Limits,
     engine::{self, work::Settings},
     language::Profile,
-    result::{Outcome, RunResult},
-    session::client::{Run, RunError},
+    result::RunResult,
+    session::client::Run,
 };
+use wb_report::net::{self, Wanted};
 
 use super::{
-    super::{print_json, print_text, runtime},
+    super::{print_json, print_text, runtime, write_file},
     check, child,
-    live::{Live, duration},
+    live::{Live, Telling},
+    outcome::{not_begun, tell},
+    responses::Responses,
     serve::ended,
     trust,
 };
@@ -25,64 +28,90 @@ use crate::exit::Exit;
 /// Runs a profile.
 pub(super) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let (profile, notes) = check::profile(&args.profile, &args.var)?;
-    let bare = args.no_statistics;
-    let result = measure(profile, notes, &args.common, args.port, bare, console)?;
-    if args.common.json {
+    let flags = &args.common;
+    let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
+    if let Some(responses) = &mut responses {
+        responses.begin(&profile, None);
+    }
+    let how = How { port: args.port, bare: args.no_statistics, telling: telling(flags, true, console) };
+    let mut result = measure(profile, flags, how, responses.as_mut())?;
+    result.notes.splice(0..0, notes);
+    if flags.json {
         print_json(&result)?;
     } else {
-        print_text(&format!("{:#?}\n", result.totals))?;
+        print_text(&net::result(&result, wanted(args), console.out))?;
     }
-    Ok(exit(&result.outcome))
+    responses.map_or(Ok(()), Responses::finish)?;
+    if let Some(path) = &flags.xml {
+        write_xml(path, std::slice::from_ref(&result))?;
+    }
+    Ok(tell(&result.outcome, console))
+}
+
+fn wanted(args: &RunArgs) -> Wanted {
+    Wanted {
+        groups: args.all || args.groups,
+        threads: args.all || args.threads,
+        transactions: args.all || args.transactions,
+        flowops: args.all || args.flowops || args.common.cpu || args.common.counts(),
+        netstat: args.netstat,
+        nested: args.nested,
+    }
+}
+
+/// What a run is besides its profile and the common flags.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    pub(super) port: u16,
+    /// Whether nothing but counts is recorded.
+    pub(super) bare: bool,
+    pub(super) telling: Telling,
+}
+
+/// How progress is told by these flags.
+pub(super) fn telling(flags: &CommonFlags, names: bool, console: &Console) -> Telling {
+    // So many decimals as tell one interval from the next.
+    let decimals = match flags.interval.0 {
+        interval if interval.is_multiple_of(100_000_000) => 1,
+        interval if interval.is_multiple_of(10_000_000) => 2,
+        _ => 3,
+    };
+    match (flags.stamped, flags.json || console.quiet) {
+        (_, true) => Telling::Silent,
+        (true, _) => Telling::Stamped,
+        (false, _) => Telling::Lines { decimals, names },
+    }
 }
 
 /// Makes a run of a profile.
 pub(super) fn measure(
     profile: Profile,
-    notes: Vec<String>,
     flags: &CommonFlags,
-    port: u16,
-    bare: bool,
-    console: &Console,
+    how: How,
+    responses: Option<&mut Responses>,
 ) -> Result<RunResult, Error> {
-    let settings = settings(flags, bare)?;
     let run = Run {
         profile,
         servers: flags.server.iter().cloned().collect(),
-        port,
+        port: how.port,
         credentials: trust::credentials(&flags.trust)?,
         limits: Limits::default(),
-        settings,
-        limit: flags.max_duration.map(duration),
-        seed: flags.seed.unwrap_or_else(rand::random),
+        settings: settings(flags, how.bare)?,
+        limit: flags.max_duration.map(Into::into),
+        // Whoever reads it as a JSON number gets it whole.
+        seed: flags.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         child: child(),
     };
-    let mut raw = match &flags.raw {
-        Some(path) => {
-            let file = std::fs::File::create(path);
-            let file = file.map_err(|source| Error::File { path: path.display().to_string(), source })?;
-            Some(BufWriter::new(file))
-        }
-        None => None,
-    };
-    let raw = raw.as_mut().map(|file| file as &mut dyn std::io::Write);
-    let mut live = Live::new(&run.profile, !flags.json && !console.quiet, raw);
+    let mut live = Live::new(&run, how.telling, responses);
     let made = runtime()?.block_on(run.make(ended(), &mut live));
-    if let (Some(source), Some(path)) = (live.failed, &flags.raw) {
-        return Err(Error::File { path: path.display().to_string(), source });
-    }
-    let made = made.map_err(|error| Error::Usage { help: way_out(&error), what: error.to_string() })?;
-    let mut result = RunResult::new(&run.profile, &run.settings, made);
-    result.notes.splice(0..0, notes);
-    Ok(result)
+    let made = made.map_err(|error| not_begun(&error))?;
+    Ok(RunResult::new(&run, made))
 }
 
-fn way_out(error: &RunError) -> String {
-    match error {
-        RunError::Unresolved { .. } => "say where it is with --server HOST=ADDRESS".to_owned(),
-        RunError::Server { .. } => "`weighbridge net serve` must run there, with the same token".to_owned(),
-        RunError::Files(_) => "name a folder with files in `dir=`".to_owned(),
-        RunError::Thread(_) => "raise the limit of processes (`ulimit -u`)".to_owned(),
-    }
+/// Writes intervals and totals.
+pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error> {
+    let text = net::xml::xml(results).map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    write_file(path, &text)
 }
 
 fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
@@ -91,15 +120,18 @@ fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
         counters = engine::USUAL.map(str::to_owned).to_vec();
     }
     if let Err(why) = engine::probe(&counters) {
-        return Err(Error::Usage {
-            what: format!("unsupported here: {why}"),
-            help: format!("leave -e and -E away, or count some of {}", engine::EVENTS.join(", ")),
-        });
+        let counted = engine::EVENTS.iter().filter(|event| engine::probe(&[(**event).to_owned()]).is_ok());
+        let counted: Vec<&str> = counted.copied().collect();
+        let help = match counted.as_slice() {
+            [] => "leave -e and -E away: none can be counted here".to_owned(),
+            some => format!("leave it away, or count with -E what can be counted here: {}", some.join(", ")),
+        };
+        return Err(Error::FellShort { what: format!("an event cannot be counted here: {why}"), help });
     }
     Ok(Settings {
         cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
         threads: flags.max_threads,
-        interval: flags.interval.0.max(10_000_000),
+        interval: flags.interval.0,
         deadline: flags.datagram_deadline.0,
         flowop_cpu: flags.cpu,
         counters,
@@ -107,13 +139,4 @@ fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
         bare,
         ports: None,
     })
-}
-
-/// What the exit status says of how a run ended.
-pub(super) fn exit(outcome: &Outcome) -> Exit {
-    match outcome {
-        Outcome::Completed => Exit::Fine,
-        Outcome::Cut | Outcome::Unsupported { .. } | Outcome::Failed { .. } | Outcome::Lost { .. } => Exit::FellShort,
-        Outcome::Interrupted => Exit::Interrupted,
-    }
 }

@@ -1,0 +1,69 @@
+//! Several combinations of a preset in one table.
+
+use wb_net::engine::usage::Usage;
+use wb_net::result::{Outcome, RunResult};
+
+use super::figures::{bits, figure, nanos, ratio};
+use crate::text::{Align, Cell, Style, Table};
+use crate::words::NONE;
+
+/// What was measured, and what came of it.
+#[derive(Debug)]
+pub struct Combination<'a> {
+    /// The protocol's name.
+    pub protocol: String,
+    /// The size of messages as people write it.
+    pub size: String,
+    /// Connections at a time.
+    pub instances: u32,
+    /// What came of it.
+    pub result: &'a RunResult,
+}
+
+/// A line of each.
+pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
+    use Align::{Left, Right};
+    let heads = [("protocol", Left), ("size", Right), ("instances", Right), ("throughput", Right), ("rounds", Right)];
+    let heads = heads.into_iter().chain([("p50", Right), ("p99", Right), ("lost", Right), ("CPU per GB", Right)]);
+    let heads: Vec<(&str, Align)> = heads.chain([("outcome", Left)]).collect();
+    let mut table = Table::new(&heads);
+    for one in all {
+        let totals = &one.result.totals;
+        let quantiles = totals.latency.as_ref().map(|latency| latency.percentiles);
+        let sent = one.result.groups.iter().filter_map(|group| group.datagrams);
+        let sent: u64 = sent.map(|datagrams| datagrams.client_sent + datagrams.server_sent).sum();
+        let lost = (sent > 0).then(|| totals.lost_datagrams as f64 / sent as f64 * 100.0);
+        let cells = [
+            one.protocol.clone(),
+            one.size.clone(),
+            one.instances.to_string(),
+            bits(totals.throughput),
+            figure(totals.rounds_per_second, "/s"),
+            nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
+            nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
+            lost.map_or_else(|| NONE.to_owned(), |share| figure(Some(share), "%")),
+            figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"),
+            word(&one.result.outcome).to_owned(),
+        ];
+        table.row(cells.into_iter().map(Cell::from).collect());
+    }
+    table.draw(style)
+}
+
+/// Of the strands of both sides.
+fn cpu_seconds(result: &RunResult) -> f64 {
+    let mut sum = Usage::default();
+    result.machines.iter().for_each(|machine| sum.add(machine.usage));
+    (sum.user_ns + sum.system_ns) as f64 / 1e9
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Cut => "cut",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Unsupported { .. } => "unsupported",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Lost { .. } => "lost",
+    }
+}

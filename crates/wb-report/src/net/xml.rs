@@ -1,0 +1,167 @@
+//! A run as XML, for programs that come after uperf's: intervals and totals.
+
+use std::io;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+use wb_net::result::{Latency, Outcome, RunResult, Totals};
+
+/// A file of these runs.
+pub fn xml(results: &[RunResult]) -> io::Result<String> {
+    let mut file = File(Writer::new_with_indent(Vec::new(), b' ', 1));
+    file.0.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    file.element("weighbridge-net", vec![("version", "1".to_owned())], |file| {
+        results.iter().try_for_each(|result| file.run(result))
+    })?;
+    String::from_utf8(file.0.into_inner()).map_err(io::Error::other)
+}
+
+struct File(Writer<Vec<u8>>);
+
+/// Names and values of an element.
+type Attributes = Vec<(&'static str, String)>;
+
+impl File {
+    fn element(
+        &mut self,
+        name: &str,
+        attributes: Attributes,
+        within: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut start = BytesStart::new(name);
+        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, printable(value).as_str())));
+        self.0.write_event(Event::Start(start))?;
+        within(self)?;
+        self.0.write_event(Event::End(BytesEnd::new(name)))
+    }
+
+    fn empty(&mut self, name: &str, attributes: Attributes) -> io::Result<()> {
+        let mut start = BytesStart::new(name);
+        attributes.iter().for_each(|(name, value)| start.push_attribute((*name, printable(value).as_str())));
+        self.0.write_event(Event::Empty(start))
+    }
+
+    fn run(&mut self, result: &RunResult) -> io::Result<()> {
+        let (state, why) = outcome(&result.outcome);
+        let mut attributes = vec![("profile", result.profile.clone()), ("seed", result.seed.to_string())];
+        attributes.push(("outcome", state.to_owned()));
+        attributes.extend(why.map(|why| ("why", why.to_owned())));
+        self.element("run", attributes, |file| {
+            for note in &result.notes {
+                file.element("note", Vec::new(), |file| {
+                    file.0.write_event(Event::Text(BytesText::new(&printable(note))))
+                })?;
+            }
+            file.summary(&result.totals)?;
+            for group in &result.groups {
+                let attributes = vec![("name", group.name.clone()), ("strands", group.strands.to_string())];
+                file.element("group", attributes, |file| {
+                    file.summary(&group.totals)?;
+                    group.transactions.iter().try_for_each(|transaction| file.transaction(transaction))
+                })?;
+            }
+            for machine in &result.machines {
+                file.element("timeseries", vec![("machine", machine.name.clone())], |file| {
+                    machine.progress.iter().try_for_each(|point| {
+                        let counts = [
+                            ("sent-bytes", point.sent_bytes),
+                            ("received-bytes", point.received_bytes),
+                            ("operations", point.operations),
+                        ];
+                        let times = [("at", point.at.to_string()), ("seconds", point.seconds.to_string())];
+                        let counts = counts.map(|(name, count)| (name, count.to_string()));
+                        file.empty("interval", times.into_iter().chain(counts).collect())
+                    })
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn summary(&mut self, totals: &Totals) -> io::Result<()> {
+        let mut attributes = vec![
+            ("seconds", totals.seconds.to_string()),
+            ("sent-bytes", totals.sent_bytes.to_string()),
+            ("received-bytes", totals.received_bytes.to_string()),
+            ("operations", totals.operations.to_string()),
+            ("rounds", totals.rounds.to_string()),
+            ("errors", totals.errors.to_string()),
+            ("timeouts", totals.timeouts.to_string()),
+            ("lost-datagrams", totals.lost_datagrams.to_string()),
+        ];
+        let some = [
+            ("received-bytes-per-second", totals.throughput),
+            ("sent-bytes-per-second", totals.sent_throughput),
+            ("difference-percent", totals.difference_percent),
+            ("operations-per-second", totals.operations_per_second),
+            ("rounds-per-second", totals.rounds_per_second),
+        ];
+        attributes.extend(some.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
+        self.element("summary", attributes, |file| file.latency("round", totals.latency.as_ref()))
+    }
+
+    fn transaction(&mut self, transaction: &wb_net::result::TransactionResult) -> io::Result<()> {
+        let attributes = vec![
+            ("name", transaction.name.clone()),
+            ("seconds", transaction.seconds.to_string()),
+            ("sent-bytes", transaction.sent_bytes.to_string()),
+            ("received-bytes", transaction.received_bytes.to_string()),
+            ("operations", transaction.operations.to_string()),
+        ];
+        self.element("transaction", attributes, |file| {
+            file.latency("round", transaction.latency.as_ref())?;
+            file.latency("response", transaction.response.as_ref())?;
+            file.latency("lag", transaction.lag.as_ref())?;
+            for flowop in &transaction.flowops {
+                for (side, tally) in [("client", Some(&flowop.client)), ("server", flowop.server.as_ref())] {
+                    let Some(tally) = tally else { continue };
+                    let attributes = vec![
+                        ("name", flowop.name.clone()),
+                        ("side", side.to_owned()),
+                        ("count", tally.count.to_string()),
+                        ("bytes", tally.bytes.to_string()),
+                        ("timeouts", tally.timeouts.to_string()),
+                        ("late", tally.late.to_string()),
+                    ];
+                    file.element("flowop", attributes, |file| file.latency("service", tally.latency.as_ref()))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn latency(&mut self, of: &str, latency: Option<&Latency>) -> io::Result<()> {
+        let Some(latency) = latency else { return Ok(()) };
+        let p = latency.percentiles;
+        let attributes = vec![
+            ("of", of.to_owned()),
+            ("count", latency.count.to_string()),
+            ("mean-ns", latency.mean_ns.to_string()),
+            ("min-ns", p.min_ns.to_string()),
+            ("p50-ns", p.p50_ns.to_string()),
+            ("p90-ns", p.p90_ns.to_string()),
+            ("p99-ns", p.p99_ns.to_string()),
+            ("p99-9-ns", p.p99_9_ns.to_string()),
+            ("p99-99-ns", p.p99_99_ns.to_string()),
+            ("max-ns", p.max_ns.to_string()),
+        ];
+        self.empty("latency", attributes)
+    }
+}
+
+/// The text without what XML 1.0 has no way to write.
+fn printable(text: &str) -> String {
+    let allowed = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
+    text.chars().map(|c| if allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') { c } else { '\u{fffd}' }).collect()
+}
+
+fn outcome(outcome: &Outcome) -> (&'static str, Option<&str>) {
+    match outcome {
+        Outcome::Completed => ("completed", None),
+        Outcome::Cut => ("cut", None),
+        Outcome::Interrupted => ("interrupted", None),
+        Outcome::Unsupported { why } => ("unsupported", Some(why)),
+        Outcome::Failed { why } => ("failed", Some(why)),
+        Outcome::Lost { why } => ("lost", Some(why)),
+    }
+}

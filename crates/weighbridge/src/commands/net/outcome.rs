@@ -1,0 +1,56 @@
+//! How a run ended, in words and as an exit status.
+
+use wb_net::result::Outcome;
+use wb_net::session::client::RunError;
+
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Tells why a run did not go to its end. One that was cut did what was asked of it.
+pub(super) fn tell(outcome: &Outcome, console: &Console) -> Exit {
+    let (what, help) = match outcome {
+        Outcome::Completed | Outcome::Cut => return Exit::Fine,
+        Outcome::Interrupted => {
+            eprintln!("interrupted: the figures are of what was done until then");
+            return Exit::Interrupted;
+        }
+        Outcome::Unsupported { why } => {
+            (why, "run it where the kernel can do this, or take what needs it out of the profile")
+        }
+        Outcome::Failed { why } => (why, way_on(why)),
+        Outcome::Lost { why } => {
+            (why, "look at what `weighbridge net serve` said there; figures are of what came back")
+        }
+    };
+    Error::FellShort { what: what.clone(), help: help.to_owned() }.tell(console)
+}
+
+fn way_on(why: &str) -> &'static str {
+    if why.contains("the server refuses") || why.contains("`net serve --max") {
+        "ask for less, or start `weighbridge net serve` there with the limit raised"
+    } else {
+        "a flowop with `canfail` passes failures over and counts them; connecting waits with `timeout=`"
+    }
+}
+
+/// Why a run could not begin.
+pub(super) fn not_begun(error: &RunError) -> Error {
+    let help = match error {
+        RunError::Unresolved { host, .. } => {
+            format!("say where it is: --server {host}=ADDRESS; or correct the name")
+        }
+        RunError::Server { host, .. } => format!(
+            "`weighbridge net serve` must run there, with the same token; --port or --server {host}=ADDRESS:PORT says \
+             where else it listens"
+        ),
+        RunError::Files(_) => "name a folder with files in `dir=`".to_owned(),
+        RunError::Thread(_) => "raise the limit of processes (`ulimit -u`)".to_owned(),
+    };
+    Error::Usage { what: error.to_string(), help }
+}
+
+/// The exit status of several runs: the gravest that there is.
+pub(super) fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
+    exits.into_iter().max_by_key(|exit| *exit as u8).unwrap_or(Exit::Fine)
+}

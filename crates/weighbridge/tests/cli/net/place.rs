@@ -1,0 +1,123 @@
+//! A lab with a token, and a server at a port of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+
+use crate::lab::{Lab, Ran};
+
+/// What both sides know.
+pub(crate) const TOKEN: &str = "WEIGHBRIDGE_NET_TOKEN";
+
+/// A lab whose programs know a token.
+pub(crate) struct Place {
+    pub(crate) lab: Lab,
+    token: String,
+}
+
+/// A server that is ended with its test.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let lab = Lab::new();
+        let token = lab.weighbridge("net token").out.trim().to_owned();
+        Self { lab, token }
+    }
+
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = self.lab.command(line);
+        command.env(TOKEN, &self.token);
+        command
+    }
+
+    /// Runs a line of `weighbridge net` to its end.
+    pub(crate) fn net(&self, line: &str) -> Ran {
+        ran(self.command(&format!("net {line}")))
+    }
+
+    /// A server at a port that the kernel picks.
+    pub(crate) fn serve(&self, flags: &str) -> Server {
+        let mut command = self.command(&format!("net serve --port 0 {flags}"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        // It goes on telling; whoever does not read would hold it up.
+        std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+        let port = line.split_once(',').and_then(|(at, _)| at.rsplit_once(':')).map(|(_, port)| port.parse());
+        Server { child, port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
+    }
+
+    /// Starts a line and gives the lines of its standard output as they come.
+    pub(crate) fn start(&self, line: &str) -> (Child, mpsc::Receiver<String>) {
+        let mut command = self.command(&format!("net {line}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (tell, lines) = mpsc::channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| tell.send(line).is_ok()));
+        (child, lines)
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn ran(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+impl Server {
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Text with its figures masked and its blanks made one, so that only what is said is compared.
+pub(crate) fn masked(text: &str, server: &Server) -> String {
+    let text = text.replace(&format!(":{}", server.port), ":PORT");
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start().len();
+        let words: Vec<String> = line.split_whitespace().map(mask).collect();
+        let mut out: Vec<String> = Vec::new();
+        for word in words {
+            // A unit's prefix depends on the figure before it.
+            if out.last().is_some_and(|last| last == "#") && is_unit(&word) {
+                continue;
+            }
+            out.push(word);
+        }
+        " ".repeat(if indent > 4 { 4 } else { indent }) + &out.join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn mask(word: &str) -> String {
+    let (body, end) = match word.strip_suffix([',', ';']) {
+        Some(body) => (body, &word[body.len()..]),
+        None => (word, ""),
+    };
+    let figure = body == "–" || body.trim_start_matches('-').parse::<f64>().is_ok();
+    if figure { format!("#{end}") } else { word.to_owned() }
+}
+
+fn is_unit(word: &str) -> bool {
+    let word = word.trim_end_matches([',', ';']);
+    const UNITS: [&str; 10] = ["s", "ms", "µs", "ns", "%", "bit/s", "B", "B/s", "/s", "iB"];
+    UNITS.contains(&word)
+        || UNITS.iter().any(|unit| word.len() > 1 && "TGMk".contains(&word[..1]) && word.get(1..) == Some(unit))
+        || ["KiB", "MiB", "GiB", "TiB"].contains(&word)
+}

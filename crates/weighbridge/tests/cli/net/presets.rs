@@ -1,0 +1,68 @@
+//! Presets: one combination, and several.
+
+use insta::assert_snapshot;
+
+use super::place::{Place, masked};
+
+#[test]
+fn a_stream_tells_what_sender_and_receiver_say() {
+    let place = Place::new();
+    let server = place.serve("");
+    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 500ms -q", server.port));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_snapshot!(masked(&ran.out, &server), @"");
+}
+
+#[test]
+fn every_preset_measures() {
+    let place = Place::new();
+    let server = place.serve("");
+    for preset in ["stream", "maerts", "bidirec", "rr", "crr", "udp-rr"] {
+        let ran = place.net(&format!("{preset} 127.0.0.1:{} -t 200ms -n 2 --json", server.port));
+        assert_eq!(ran.code, 0, "{preset}: {}", ran.seen());
+        let results = ran.json();
+        assert_eq!(results.as_array().unwrap().len(), 1);
+        let totals = &results[0]["totals"];
+        assert!(totals["received-bytes"].as_u64().unwrap() > 0, "{preset}: {totals}");
+        assert!(totals["rounds"].as_u64().unwrap() > 0, "{preset}: {totals}");
+    }
+}
+
+#[test]
+fn lines_come_while_it_goes_and_only_of_the_data_phase() {
+    let place = Place::new();
+    let server = place.serve("");
+    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));
+    let lines: Vec<&str> =
+        ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
+    assert!(lines.len() >= 3, "{}", ran.seen());
+    assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{}", ran.out);
+    assert!(!ran.out.contains("NaN") && !ran.out.contains("inf "), "{}", ran.out);
+}
+
+#[test]
+fn several_combinations_end_in_one_table() {
+    let place = Place::new();
+    let server = place.serve("");
+    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms -l 64,1k -n 1,2 --protocols tcp,unix -q", server.port));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_snapshot!(masked(&ran.out, &server), @"");
+}
+
+#[test]
+fn wrong_arguments_are_told_where_they_stand() {
+    let place = Place::new();
+    for (flags, part) in [
+        ("-n 0", "0 is not in 1.."),
+        ("-l 0", "at least 1 byte"),
+        ("-l 2g", "at most 1g"),
+        ("-t 0", "no time at all"),
+        ("-t 5parsec", "is not a time"),
+        ("-i 1ms", "at least 10ms"),
+        ("--protocols tpc", "there are tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds"),
+    ] {
+        let ran = place.net(&format!("stream 127.0.0.1 {flags}"));
+        assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());
+        assert!(ran.err.contains(part), "{flags}: {}", ran.err);
+    }
+}

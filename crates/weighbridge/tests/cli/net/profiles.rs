@@ -1,0 +1,100 @@
+//! Profiles: checked, and run, those that come with the program and uperf's own.
+
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+
+use super::place::{Place, Server};
+
+const VARIABLES: &str = "--var h=127.0.0.1 --var h1=127.0.0.1 --var h2=127.0.0.2 --var h3=127.0.0.3 --var h4=127.0.0.4 \
+    --var proto=tcp --var nthr=2 --var iter=10 --var conn=2 --var dur=300ms --var nth=2 --var msg_r=64 --var msg_w=64 \
+    --var host1=127.0.0.1 --var hostlo1=127.0.0.1 --var host=127.0.0.1 --var threads=2 --var time=300ms \
+    --var largest=4k --var from=127.0.0.1 --var to=127.0.0.2";
+
+fn profiles(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut files: Vec<PathBuf> = entries.unwrap_or_default();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "xml"));
+    files.sort();
+    files
+}
+
+fn ours() -> Vec<PathBuf> {
+    profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/net"))
+}
+
+/// The profiles that come with uperf, where they lie beside the repository.
+fn uperfs() -> Vec<PathBuf> {
+    let found = profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads"));
+    if found.is_empty() {
+        println!("SKIPPED: uperf's own profiles are not beside the repository (../shared/data/uperf-workloads)");
+    }
+    found
+}
+
+/// Checks a profile and runs it for a short time, as what it needs is there or not.
+fn check_and_run(place: &Place, server: &Server, file: &Path) -> i32 {
+    let file = file.display();
+    let checked = place.net(&format!("check {file} {VARIABLES}"));
+    let servers: Vec<String> =
+        (1..=4).map(|host| format!("--server 127.0.0.{host}=127.0.0.1:{}", server.port)).collect();
+    let run = place.net(&format!("run {file} {VARIABLES} {} -q --max-duration 300ms", servers.join(" ")));
+    assert_eq!(run.code, checked.code, "{file}: {}\n{}", checked.seen(), run.seen());
+    match run.code {
+        0 => {
+            assert!(run.out.contains("\ntotal\n"), "{file}: {}", run.seen());
+            assert!(!run.out.contains("NaN"), "{file}: {}", run.out);
+        }
+        _ => assert!(run.err.starts_with("error: ") && run.err.contains("\nhelp: "), "{file}: {}", run.seen()),
+    }
+    run.code
+}
+
+#[test]
+fn the_profiles_that_come_with_the_program_run() {
+    let place = Place::new();
+    let server = place.serve("");
+    assert!(ours().len() >= 6);
+    for file in ours() {
+        assert_eq!(check_and_run(&place, &server, &file), 0, "{}", file.display());
+    }
+}
+
+#[test]
+fn uperfs_own_profiles_run_or_say_why_not() {
+    let place = Place::new();
+    let server = place.serve("");
+    let files = uperfs();
+    let codes: Vec<i32> = files.iter().map(|file| check_and_run(&place, &server, file)).collect();
+    if !files.is_empty() {
+        assert_eq!(files.len(), 24);
+        let wrong: Vec<_> = files.iter().zip(&codes).filter(|(_, code)| **code == 1).collect();
+        assert!(wrong.len() <= 1, "all but one are understood: {wrong:?}");
+        assert!(codes.iter().filter(|code| **code == 0).count() >= 14, "{codes:?}");
+    }
+}
+
+#[test]
+fn every_fault_of_a_profile_is_told_where_it_stands() {
+    let place = Place::new();
+    place.lab.write("bad.xml", "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"wirte\" options=\"size=1\"/>\n      <flowop type=\"write\"/>\n    </transaction>\n  </group>\n</profile>\n");
+    assert_snapshot!(place.net("check bad.xml").seen(), @"");
+}
+
+#[test]
+fn a_profile_with_remarks_is_fine() {
+    let place = Place::new();
+    let text = "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"connect\" options=\"remotehost=h protocol=tcp size=1\"/>\n    </transaction>\n  </group>\n</profile>\n";
+    place.lab.write("good.xml", text);
+    assert_snapshot!(place.net("check good.xml").seen(), @"");
+}
+
+#[test]
+fn what_this_kernel_lacks_is_told_and_no_server_asked() {
+    let place = Place::new();
+    let text = "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"connect\" options=\"remotehost=h protocol=tcp cc=nosuch\"/>\n    </transaction>\n  </group>\n</profile>\n";
+    place.lab.write("lacks.xml", text);
+    let (checked, run) = (place.net("check lacks.xml"), place.net("run lacks.xml -q"));
+    assert_eq!((checked.code, run.code), (3, 3), "{}{}", checked.seen(), run.seen());
+    assert!(run.err.starts_with("error: `lacks.xml`: ") && run.err.contains("nosuch"), "{}", run.err);
+}

@@ -1,0 +1,91 @@
+//! What `net run` tells, in every form.
+
+use insta::assert_snapshot;
+
+use super::place::{Place, masked};
+
+const PROFILE: &str = r#"<profile name="pair">
+  <group nthreads="2" name="pair">
+    <transaction><flowop type="connect" options="remotehost=$h protocol=tcp tcp_nodelay"/></transaction>
+    <transaction duration="300ms" rate="100">
+      <flowop type="write" options="size=64"/>
+      <flowop type="read" options="size=1k"/>
+    </transaction>
+    <transaction><flowop type="disconnect"/></transaction>
+  </group>
+</profile>"#;
+
+#[test]
+fn the_total_stands_alone_unless_more_is_wanted() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", PROFILE);
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q", server.port));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_snapshot!(masked(&ran.out, &server), @"");
+}
+
+#[test]
+fn everything_is_told_of_both_sides() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", PROFILE);
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested", server.port));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert_snapshot!(masked(&ran.out, &server), @"");
+}
+
+#[test]
+fn without_statistics_there_are_counts_alone() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", PROFILE);
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(!ran.out.contains("p99"), "{}", ran.out);
+}
+
+#[test]
+fn a_run_that_was_cut_as_asked_is_fine_and_says_so() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", &PROFILE.replace("300ms", "1h"));
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q --max-duration 200ms", server.port));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
+    assert!(ran.out.contains("note: group pair, Txn1: cut after 0.2 s of 3600 s"), "{}", ran.out);
+}
+
+#[test]
+fn the_result_is_what_its_schema_says() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", PROFILE);
+    let run = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} --json -p --seed 7", server.port));
+    let presets = place.net(&format!("rr 127.0.0.1 -P {} --json -t 100ms -l 1,2", server.port));
+    assert_eq!((run.code, presets.code), (0, 0), "{}{}", run.seen(), presets.seen());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/net-result.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let results = presets.json();
+    for result in results.as_array().unwrap().iter().chain([&run.json()]) {
+        if let Err(error) = jsonschema::validate(&schema, result) {
+            panic!("{error} at {}", error.instance_path());
+        }
+    }
+    assert_eq!(run.json()["seed"], 7);
+    assert_eq!(results.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn stamped_progress_is_read_as_uperfs() {
+    let place = Place::new();
+    let server = place.serve("");
+    place.lab.write("pair.xml", PROFILE);
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -R -i 50ms", server.port));
+    let stamped: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("timestamp_ms:")).collect();
+    let begins: Vec<&str> = stamped.iter().copied().filter(|line| line.contains(" nr_bytes:0 nr_ops:0 ")).collect();
+    assert!(begins[0].contains(" name:Txn0 "), "{}", ran.out);
+    let last = stamped.iter().rfind(|line| line.contains(" name:Txn1 ")).unwrap();
+    let fields: Vec<&str> = last.split([' ', ':']).collect();
+    assert!(fields[1].parse::<f64>().unwrap() > 1.7e12, "{last}");
+    assert!(fields[5].parse::<u64>().unwrap() > 0 && fields[7].parse::<u64>().unwrap() > 0, "{last}");
+}
