@@ -470,15 +470,20 @@ impl Coordinator<'_> {
     /// The next event, which must come in time; `missing` is a party that has not answered yet.
     async fn next_within(&mut self, patience: Duration, missing: usize) -> Result<(usize, Event), Failure> {
         let deadline = Instant::now() + patience;
+        let mut beat = Instant::now() + HEARTBEAT;
         // The groups' own deadlines do not count here, nor does silence: there is nothing to say yet.
         loop {
-            match timeout_at(deadline, self.events.recv()).await {
+            match timeout_at(deadline.min(beat), self.events.recv()).await {
                 Ok(Some((party, news))) => {
                     if let Some(event) = self.sift(party, news)? {
                         return Ok((party, event));
                     }
                 }
                 Ok(None) => return Err(lost(None, "nobody is left")),
+                Err(_) if Instant::now() < deadline => {
+                    self.order_all(|| Order::Alive);
+                    beat = Instant::now() + HEARTBEAT;
+                }
                 Err(_) => {
                     let host = self.parties[missing].host.clone();
                     return Err(lost(host, &format!("no answer within {} s", patience.as_secs())));

@@ -95,8 +95,9 @@ impl Manner<'_> {
     /// Such a socket, taking connections.
     pub fn listening(&self, port: u16) -> io::Result<Socket> {
         let socket = self.socket()?;
-        if self.domain() != Domain::UNIX {
-            // Connections of an earlier run that still wait for their end must not stand in the way.
+        if self.domain() != Domain::UNIX && port > 0 {
+            // Connections of an earlier run that still wait for their end must not stand in the way. Where any port
+            // will do, the kernel would go through half of them all each time that it looks for a free one.
             socket.set_reuse_address(true)?;
         }
         socket.bind(&self.name(port)?)?;

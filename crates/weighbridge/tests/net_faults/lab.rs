@@ -180,10 +180,10 @@ impl Lab {
         Program::start(self.command(host, &weighbridge(line)), &self.path("out"))
     }
 
-    /// Starts it from a shell that sets limits first.
+    /// Starts it from a shell that sets limits first, and goes on with `exec`.
     pub(crate) fn start_limited(&self, host: Host, limits: &str, line: &str) -> Program {
-        let script = format!("{limits} && exec {}", weighbridge(line).join(" "));
-        let words = ["sh".to_owned(), "-c".to_owned(), script];
+        let script = format!("{limits} {}", weighbridge(line).join(" "));
+        let words = ["bash".to_owned(), "-c".to_owned(), script];
         Program::start(self.command(host, &words), &self.path("out"))
     }
 

