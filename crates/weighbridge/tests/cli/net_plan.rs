@@ -27,7 +27,7 @@ fn requests_and_responses_are_measured_and_nothing_is_left_running() {
         assert!(value("throughput/received") > 0.0 && value("resource/server-cpu") > 0.0, "{sample}");
         assert_eq!((value("check/errors"), value("check/lost-datagrams")), (0.0, 0.0));
     }
-    assert!(!study["cells"][0]["latencies"].as_array().unwrap().is_empty());
+    assert!(!study["cells"][0]["latency"].as_array().unwrap().is_empty());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
