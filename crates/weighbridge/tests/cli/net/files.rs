@@ -91,12 +91,11 @@ fn elements(text: &str) -> BTreeMap<String, Vec<BTreeMap<String, String>>> {
             Event::Eof => return elements,
             _ => continue,
         };
-        let name = String::from_utf8(event.name().as_ref().to_vec()).unwrap();
+        let name = event.name().as_ref().to_owned();
         let attributes = event.attributes().map(|attribute| {
             let attribute = attribute.unwrap();
-            let key = String::from_utf8(attribute.key.as_ref().to_vec()).unwrap();
-            let written = std::str::from_utf8(&attribute.value).unwrap();
-            (key, quick_xml::escape::unescape(written).unwrap().into_owned())
+            let key = attribute.key.as_ref().to_owned();
+            (key, quick_xml::escape::unescape(&attribute.value).unwrap().into_owned())
         });
         elements.entry(name).or_default().push(attributes.collect());
     }
