@@ -22,7 +22,7 @@ use crate::engine::{
         Assignment, ConnectionTotals, Event, Executor, Fault, Link, LinkAnnouncement, Order, Progress, StrandTotals,
     },
 };
-use crate::language::{Action, Extent, Profile};
+use crate::language::{Action, Extent, Flowop, Profile, Transaction};
 
 /// Who takes part.
 pub struct Party {
@@ -272,7 +272,9 @@ impl Coordinator<'_> {
             return;
         };
         self.observer.transaction(group, transaction);
-        let limit = self.limit.map(|limit| limit.as_nanos() as Nanos);
+        // What follows would have nothing to go on with if not all connections were there.
+        let bound = self.limit.filter(|_| !only_connects(next));
+        let limit = bound.map(|limit| limit.as_nanos() as Nanos);
         let window = match next.extent {
             Extent::Window(window) => Some(window),
             Extent::Iterations(_) => None,
@@ -280,7 +282,7 @@ impl Coordinator<'_> {
         if self.limit.is_some_and(|limit| window.is_some_and(|window| window > limit)) {
             self.cut.push((group, transaction));
         }
-        let longest = window.into_iter().chain(self.limit).min();
+        let longest = window.into_iter().chain(bound).min();
         let state = &mut self.groups[group];
         state.totals.clear();
         state.settling = false;
@@ -571,6 +573,12 @@ impl Coordinator<'_> {
         let fault = Fault::new("it said something that does not belong there");
         Failure::Fault { host: self.parties[party].host.clone(), fault }
     }
+}
+
+/// Whether a transaction opens and closes a certain number of connections and does nothing else.
+fn only_connects(transaction: &Transaction) -> bool {
+    let connects = |flowop: &Flowop| matches!(flowop.action, Action::Connect(_) | Action::Accept(_) | Action::Disconnect);
+    matches!(transaction.extent, Extent::Iterations(_)) && transaction.flowops.iter().all(connects)
 }
 
 fn lost(host: Option<String>, why: &str) -> Failure {

@@ -20,7 +20,7 @@ pub(super) fn total(result: &RunResult, style: Style) -> String {
 }
 
 fn lines(totals: &Totals) -> Vec<(&'static str, String)> {
-    let mut lines = vec![("time", figure(Some(totals.seconds), "s"))];
+    let mut lines = vec![("time", figure(Some(totals.seconds).filter(|seconds| *seconds > 0.0), "s"))];
     if totals.sent_bytes + totals.received_bytes > 0 {
         let (received, sent) = (totals.throughput, totals.sent_throughput);
         lines.extend([

@@ -13,7 +13,7 @@ pub(super) fn lines(result: &RunResult, style: Style) -> String {
         let moves = transaction.sent_bytes + transaction.received_bytes > 0;
         let or_none = |text: String| if moves { text } else { NONE.to_owned() };
         let figures = [
-            figure(Some(transaction.seconds), "s"),
+            figure(Some(transaction.seconds).filter(|seconds| *seconds > 0.0), "s"),
             or_none(bytes(transaction.received_bytes)),
             or_none(bits(transaction.throughput)),
             transaction.operations.to_string(),

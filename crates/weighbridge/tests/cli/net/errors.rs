@@ -11,7 +11,7 @@ use super::place::{Place, TOKEN, ran};
 const ENDLESS: &str = r#"<profile name="endless">
   <group nthreads="1">
     <transaction><flowop type="connect" options="remotehost=127.0.0.1 protocol=tcp"/></transaction>
-    <transaction duration="1h"><flowop type="write" options="size=64k"/></transaction>
+    <transaction duration="60min"><flowop type="write" options="size=64k"/></transaction>
   </group>
 </profile>"#;
 
@@ -20,7 +20,11 @@ fn a_server_that_is_not_there() {
     let place = Place::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ran = place.net(&format!("stream 127.0.0.1 -P {free} -q"));
-    assert_snapshot!(ran.seen().replace(&free.to_string(), "PORT"), @"");
+    assert_snapshot!(ran.seen().replace(&free.to_string(), "PORT"), @r"
+    exit 1
+    error: host `127.0.0.1`: nothing listens at 127.0.0.1:PORT: start `weighbridge net serve` there
+    help: `weighbridge net serve` must run there, with the same token; --port or --server 127.0.0.1=ADDRESS:PORT says where else it listens
+    ");
 }
 
 #[test]
@@ -60,7 +64,10 @@ fn more_than_the_server_allows() {
     let server = place.serve("--max-strands 3");
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -q -t 100ms -n 4", server.port));
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    assert_snapshot!(ran.err, @"");
+    assert_snapshot!(ran.err, @r"
+    error: 127.0.0.1: the server refuses: 4 strands; at most 3 (`net serve --max-strands`)
+    help: ask for less, or start `weighbridge net serve` there with the limit raised
+    ");
 }
 
 #[test]

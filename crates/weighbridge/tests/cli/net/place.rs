@@ -110,7 +110,7 @@ fn mask(word: &str) -> String {
         Some(body) => (body, &word[body.len()..]),
         None => (word, ""),
     };
-    let figure = body == "–" || body.trim_start_matches('-').parse::<f64>().is_ok();
+    let figure = body == "–" || body == "<0.01" || body.trim_start_matches('-').parse::<f64>().is_ok();
     if figure { format!("#{end}") } else { word.to_owned() }
 }
 

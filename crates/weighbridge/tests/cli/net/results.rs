@@ -22,7 +22,29 @@ fn the_total_stands_alone_unless_more_is_wanted() {
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
-    assert_snapshot!(masked(&ran.out, &server), @"");
+    assert_snapshot!(masked(&ran.out, &server), @r"
+    transactions
+        time received throughput operations per second
+      Txn0 # # # # #
+      Txn1 # # # # #
+      Txn2 # # # # #
+
+    machines
+        sent received CPU waits preemptions strands are
+      client # # # # # a thread per strand
+      127.0.0.1 (127.0.0.1:PORT) # # # # # a thread per strand
+
+    total
+      time #
+      throughput # received, #
+      sent # difference #
+      bytes # received, # sent
+      operations #, #
+      rounds #, #
+
+        mean min p50 p90 p99 p99.9 p99.99 max
+      latency of a round # # # # # # # #
+    ");
 }
 
 #[test]
@@ -30,9 +52,37 @@ fn everything_is_told_of_both_sides() {
     let place = Place::new();
     let server = place.serve("");
     place.lab.write("pair.xml", PROFILE);
-    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested", server.port));
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested -i 100ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
-    assert_snapshot!(masked(&ran.out, &server), @"");
+    let titles: Vec<&str> = ran.out.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
+    assert_snapshot!(titles.join("\n"), @r"
+    strands, and the rounds of each
+    executions of flowops
+    client against server
+    rounds of transactions
+    groups
+    rounds of groups
+    CPU and context switches of groups
+    connections
+    network interfaces
+    Txn1: rounds of each 100 ms, over 3 of them
+    transactions
+    machines
+    total
+    ");
+    let told = masked(&ran.out, &server);
+    for row in [
+        "    write, client # # # # # # # #",
+        "    read, server # # # # # # # #",
+        "    response # # # # # # # # #",
+        "    lag # # # # # # # # #",
+        "  Txn1 the generator was late by # on average, # at p99, # at most",
+        "    messages of this run # # # # # #",
+        "  pair, server # # # # # #",
+        "  p99.9 # # # # # # # #",
+    ] {
+        assert!(told.lines().any(|line| line == row), "{row}: {told}");
+    }
 }
 
 #[test]
@@ -49,7 +99,7 @@ fn without_statistics_there_are_counts_alone() {
 fn a_run_that_was_cut_as_asked_is_fine_and_says_so() {
     let place = Place::new();
     let server = place.serve("");
-    place.lab.write("pair.xml", &PROFILE.replace("300ms", "1h"));
+    place.lab.write("pair.xml", &PROFILE.replace("300ms", "60min"));
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q --max-duration 200ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
     assert!(ran.out.contains("note: group pair, Txn1: cut after 0.2 s of 3600 s"), "{}", ran.out);
