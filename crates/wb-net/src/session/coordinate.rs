@@ -577,7 +577,8 @@ impl Coordinator<'_> {
 
 /// Whether a transaction opens and closes a certain number of connections and does nothing else.
 fn only_connects(transaction: &Transaction) -> bool {
-    let connects = |flowop: &Flowop| matches!(flowop.action, Action::Connect(_) | Action::Accept(_) | Action::Disconnect);
+    let connects =
+        |flowop: &Flowop| matches!(flowop.action, Action::Connect(_) | Action::Accept(_) | Action::Disconnect);
     matches!(transaction.extent, Extent::Iterations(_)) && transaction.flowops.iter().all(connects)
 }
 
