@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn times_can_be_counted_from_what_is_told_of_them() {
         let mut times = Times::new(3);
-        [100, 200, 200, 1_000_000].map(|time| times.record(time));
+        [100, 200, 200, 1_000_000].into_iter().for_each(|time| times.record(time));
         let told = Latency::of(&times).expect("there are times");
         let counts = told.counts().expect("it is a histogram");
         assert_eq!(counts[..2], [(100, 1), (200, 2)]);
