@@ -360,7 +360,7 @@ fn machine(profile: &Profile, name: String, address: Option<String>, report: Opt
     let mut usage = Usage::default();
     report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
     let executor = match report.map(|report| report.executor) {
-        Some(Executor::Threads) => "a thread per strand".to_owned(),
+        Some(Executor::Threads) => "a thread each".to_owned(),
         Some(Executor::Events { threads: 1 }) => "events on 1 thread".to_owned(),
         Some(Executor::Events { threads }) => format!("events on {threads} threads"),
         None => "not known: it did not report".to_owned(),

@@ -3,9 +3,8 @@
 use wb_net::engine::usage::Usage;
 use wb_net::result::{Outcome, RunResult};
 
-use super::figures::{bits, figure, nanos, ratio};
+use super::figures::{bits, figure, nanos, percent, ratio};
 use crate::text::{Align, Cell, Style, Table};
-use crate::words::NONE;
 
 /// What was measured, and what came of it.
 #[derive(Debug)]
@@ -23,31 +22,33 @@ pub struct Combination<'a> {
 /// A line of each.
 pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     use Align::{Left, Right};
-    let heads = [("protocol", Left), ("size", Right), ("instances", Right), ("throughput", Right), ("rounds", Right)];
-    let heads = heads.into_iter().chain([("p50", Right), ("p99", Right), ("lost", Right), ("CPU per GB", Right)]);
-    let heads: Vec<(&str, Align)> = heads.chain([("outcome", Left)]).collect();
+    let lossy = all.iter().any(|one| sent_datagrams(one.result) > 0);
+    let heads = [("", Left), ("throughput", Right), ("rounds", Right), ("p50", Right), ("p99", Right)];
+    let heads = heads.into_iter().chain(lossy.then_some(("lost", Right)));
+    let heads: Vec<(&str, Align)> = heads.chain([("CPU/GB", Right), ("outcome", Left)]).collect();
     let mut table = Table::new(&heads);
     for one in all {
         let totals = &one.result.totals;
         let quantiles = totals.latency.as_ref().map(|latency| latency.percentiles);
-        let sent = one.result.groups.iter().filter_map(|group| group.datagrams);
-        let sent: u64 = sent.map(|datagrams| datagrams.client_sent + datagrams.server_sent).sum();
-        let lost = (sent > 0).then(|| totals.lost_datagrams as f64 / sent as f64 * 100.0);
-        let cells = [
-            one.protocol.clone(),
-            one.size.clone(),
-            one.instances.to_string(),
+        let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(one.result) as f64);
+        let mut cells = vec![
+            format!("{}, {}, n={}", one.protocol, one.size, one.instances),
             bits(totals.throughput),
             figure(totals.rounds_per_second, "/s"),
             nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
             nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
-            lost.map_or_else(|| NONE.to_owned(), |share| figure(Some(share), "%")),
-            figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"),
-            word(&one.result.outcome).to_owned(),
         ];
+        cells.extend(lossy.then(|| percent(lost)));
+        cells.push(figure(ratio(cpu_seconds(one.result), totals.received_bytes as f64 / 1e9), "s"));
+        cells.push(word(&one.result.outcome).to_owned());
         table.row(cells.into_iter().map(Cell::from).collect());
     }
     table.draw(style)
+}
+
+fn sent_datagrams(result: &RunResult) -> u64 {
+    let datagrams = result.groups.iter().filter_map(|group| group.datagrams);
+    datagrams.map(|datagrams| datagrams.client_sent + datagrams.server_sent).sum()
 }
 
 /// Of the strands of both sides.

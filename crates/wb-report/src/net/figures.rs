@@ -56,6 +56,11 @@ pub(super) fn latency(latency: Option<&Latency>) -> Vec<String> {
     all.map(|time| nanos(Some(time))).collect()
 }
 
+/// Those columns without the shortest, which fit into eighty with a name before them.
+pub(super) fn narrow<T>(columns: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    columns.into_iter().enumerate().filter(|(at, _)| *at != 1).map(|(_, column)| column)
+}
+
 /// How something of a group is called: with the group's name where there are several.
 pub(super) fn place(result: &RunResult, group: &GroupResult, name: &str) -> String {
     if result.groups.len() > 1 { format!("{} {name}", group.name) } else { name.to_owned() }

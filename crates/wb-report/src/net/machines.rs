@@ -13,9 +13,8 @@ pub(super) fn machines(result: &RunResult, style: Style) -> String {
     let mut table = Table::new(&heads);
     let mut refused = String::new();
     for machine in &result.machines {
-        let address = machine.address.as_ref().map(|address| format!(" ({address})")).unwrap_or_default();
         let cells = [
-            format!("  {}{address}", machine.name),
+            format!("  {}", machine.name),
             bytes(machine.sent_bytes),
             bytes(machine.received_bytes),
             percent(machine.cpu_percent),

@@ -2,13 +2,13 @@
 
 use wb_net::result::{FlowopResult, FlowopSide, GroupResult, RunResult, TransactionResult};
 
-use super::figures::{LATENCY, bits, bytes, figure, latency, percent, place};
+use super::figures::{LATENCY, bits, bytes, figure, latency, narrow, percent, place};
 use crate::text::{Style, Table, heads_of, named};
 
 /// A line of the sender and one of the receiver of each direction, then rounds and latency.
 pub fn preset(result: &RunResult, style: Style) -> String {
     let mut moved = Table::new(&heads_of("", &["time", "bytes", "throughput", "messages", "difference"]));
-    let columns: Vec<&str> = ["per second"].into_iter().chain(LATENCY).collect();
+    let columns: Vec<&str> = narrow(LATENCY).collect();
     let mut rounds = Table::new(&heads_of("", &columns));
     for group in &result.groups {
         for transaction in group.transactions.iter().filter(|transaction| transaction.data) {
@@ -16,9 +16,7 @@ pub fn preset(result: &RunResult, style: Style) -> String {
                 directions(&mut moved, result, (group, transaction, flowop));
             }
         }
-        let totals = &group.totals;
-        let rate = figure(totals.rounds_per_second, "/s");
-        let figures = std::iter::once(rate).chain(latency(totals.latency.as_ref()));
+        let figures = narrow(latency(group.totals.latency.as_ref()));
         rounds.row(named(format!("  {}", place(result, group, "rounds")), figures));
     }
     [moved.draw(style), used(result, style), String::from("\n"), rounds.draw(style), remarks(result, style)].concat()
@@ -47,13 +45,14 @@ fn directions(table: &mut Table, result: &RunResult, of: (&GroupResult, &Transac
     rows.into_iter().flatten().for_each(|row| table.row(row));
 }
 
-/// What that took: CPU of both sides, and what TCP had to send again.
+/// How many rounds that were, and what it took: CPU of both sides, and what TCP had to send again.
 fn used(result: &RunResult, style: Style) -> String {
     let cpu = result.machines.iter().map(|machine| format!("{} {}", machine.name, percent(machine.cpu_percent)));
     let connections = result.groups.iter().flat_map(|group| [&group.client_connections, &group.server_connections]);
     let again: u64 = connections.map(|info| info.retransmits).sum();
     let cpu: Vec<String> = cpu.collect();
-    style.indented(2, &format!("CPU: {}; retransmits: {again}", cpu.join(", ")))
+    let rate = figure(result.totals.rounds_per_second, "/s");
+    style.indented(2, &format!("rounds: {rate}; CPU: {}; retransmits: {again}", cpu.join(", ")))
 }
 
 fn remarks(result: &RunResult, style: Style) -> String {

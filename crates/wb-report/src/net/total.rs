@@ -2,7 +2,7 @@
 
 use wb_net::result::{RunResult, Totals};
 
-use super::figures::{LATENCY, bits, bytes, bytes_per_second, figure, latency, percent};
+use super::figures::{LATENCY, bits, bytes, bytes_per_second, figure, latency, narrow, percent};
 use crate::text::{Style, Table, definitions, heads_of, named};
 
 /// What was moved in the data phase, how fast, and what went wrong.
@@ -11,8 +11,9 @@ pub(super) fn total(result: &RunResult, style: Style) -> String {
     let mut out = style.section("total");
     out += &definitions(lines(totals), style);
     if totals.latency.is_some() {
-        let mut table = Table::new(&heads_of("", &LATENCY));
-        table.row(named("  latency of a round".to_owned(), latency(totals.latency.as_ref())));
+        let columns: Vec<&str> = narrow(LATENCY).collect();
+        let mut table = Table::new(&heads_of("", &columns));
+        table.row(named("  latency".to_owned(), narrow(latency(totals.latency.as_ref()))));
         out.push('\n');
         out += &table.draw(style);
     }

@@ -18,7 +18,7 @@ pub(crate) enum NetCommand {
     Serve(ServeArgs),
     /// Run a profile with the servers that it names
     #[command(after_help = RUN_STATUS)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Say of profiles whether they are fine, what is wrong with them, or what this kernel cannot do
     #[command(
         after_help = "exit status: 0 where all are fine, 1 where one is wrong, 3 where this kernel lacks something"
@@ -33,22 +33,22 @@ pub(crate) enum NetCommand {
     },
     /// Messages from here to HOST as fast as they go
     #[command(after_help = RUN_STATUS)]
-    Stream(PresetArgs),
+    Stream(Box<PresetArgs>),
     /// Messages from HOST to here as fast as they go
     #[command(after_help = RUN_STATUS)]
-    Maerts(PresetArgs),
+    Maerts(Box<PresetArgs>),
     /// Messages both ways as fast as they go, over connections of their own
     #[command(after_help = RUN_STATUS)]
-    Bidirec(PresetArgs),
+    Bidirec(Box<PresetArgs>),
     /// Requests and responses, one at a time on each connection
     #[command(after_help = RUN_STATUS)]
-    Rr(PresetArgs),
+    Rr(Box<PresetArgs>),
     /// A connection for every request and response
     #[command(after_help = RUN_STATUS)]
-    Crr(PresetArgs),
+    Crr(Box<PresetArgs>),
     /// Requests and responses as UDP datagrams; lost ones are counted
     #[command(after_help = RUN_STATUS)]
-    UdpRr(PresetArgs),
+    UdpRr(Box<PresetArgs>),
     /// Carry out strands as a process of their own
     #[command(hide = true)]
     Site,

@@ -14,10 +14,10 @@ fn a_stream_tells_what_sender_and_receiver_say() {
       time bytes throughput messages difference
     client, sender # # # #
     server, receiver # # # # #
-    CPU: client # 127.0.0.1 # retransmits: #
+    rounds: # CPU: client # 127.0.0.1 # retransmits: #
 
-      per second mean min p50 p90 p99 p99.9 p99.99 max
-    rounds # # # # # # # # #
+      mean p50 p90 p99 p99.9 p99.99 max
+    rounds # # # # # # #
     ");
 }
 
@@ -55,15 +55,15 @@ fn several_combinations_end_in_one_table() {
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms -l 64,1k -n 1,2 --protocols tcp,unix -q", server.port));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     assert_snapshot!(masked(&ran.out, &server), @r"
-    protocol size instances throughput rounds p50 p99 lost CPU per GB outcome
-    tcp # # # # # # # # completed
-    tcp # # # # # # # # completed
-    tcp 1k # # # # # # # completed
-    tcp 1k # # # # # # # completed
-    unix # # # # # # # # completed
-    unix # # # # # # # # completed
-    unix 1k # # # # # # # completed
-    unix 1k # # # # # # # completed
+        throughput rounds p50 p99 CPU/GB outcome
+    tcp, #, n=1 # # # # # completed
+    tcp, #, n=2 # # # # # completed
+    tcp, 1k, n=1 # # # # # completed
+    tcp, 1k, n=2 # # # # # completed
+    unix, #, n=1 # # # # # completed
+    unix, #, n=2 # # # # # completed
+    unix, 1k, n=1 # # # # # completed
+    unix, 1k, n=2 # # # # # completed
     ");
 }
 

@@ -31,8 +31,8 @@ fn the_total_stands_alone_unless_more_is_wanted() {
 
     machines
         sent received CPU waits preemptions strands are
-      client # # # # # a thread per strand
-      127.0.0.1 (127.0.0.1:PORT) # # # # # a thread per strand
+      client # # # # # a thread each
+      127.0.0.1 # # # # # a thread each
 
     total
       time #
@@ -42,8 +42,8 @@ fn the_total_stands_alone_unless_more_is_wanted() {
       operations #, #
       rounds #, #
 
-        mean min p50 p90 p99 p99.9 p99.99 max
-      latency of a round # # # # # # # #
+        mean p50 p90 p99 p99.9 p99.99 max
+      latency # # # # # # #
     ");
 }
 
