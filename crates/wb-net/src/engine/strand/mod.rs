@@ -52,6 +52,8 @@ pub(super) struct Strand {
     own_thread: bool,
     /// What the kernel said of connections that are closed.
     closed: Info,
+    /// Datagrams of connections that are closed, by host, sent and received.
+    gone: Vec<(u64, u64)>,
     /// Changes with every connection that is opened or closed.
     generation: u64,
     pub(super) signals: Arc<Signals>,
@@ -182,6 +184,7 @@ impl Strand {
             now: 0,
             own_thread,
             closed: Info::default(),
+            gone: vec![(0, 0); hosts.max(1)],
             generation: 0,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },

@@ -128,6 +128,10 @@ impl Strand {
                 let open = self.open.remove(position);
                 self.generation += 1;
                 self.closed.add(&open.transport.info());
+                if open.datagrams {
+                    let gone = &mut self.gone[open.host as usize];
+                    *gone = (gone.0 + open.sent, gone.1 + open.received);
+                }
                 (self.now, open)
             }
         };
