@@ -41,6 +41,8 @@ pub(crate) struct FlowopPlan {
     pub(crate) period: Option<f64>,
     /// The other side's host, by position among the client's hosts.
     pub(crate) host: u32,
+    /// Messages that one system call moves.
+    pub(crate) batch: u64,
 }
 
 /// How often a flowop is executed, and with how many bytes.
@@ -65,7 +67,7 @@ impl GroupPlan {
     /// Lays out what this side does of a group.
     pub(crate) fn new(group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
         let mut place = 0;
-        let mut connections = Connections { hosts, named: BTreeMap::new(), anonymous: 0 };
+        let mut connections = Connections { hosts, named: BTreeMap::new(), anonymous: Connection::default() };
         let transactions: Vec<TransactionPlan> = group
             .transactions
             .iter()
@@ -82,12 +84,14 @@ impl GroupPlan {
                     .map(|flowop| {
                         let executions = executions(flowop, side, alone, &mut extent);
                         place += 1;
-                        let host = connections.host(flowop);
+                        let Connection { host, datagrams } = connections.of(flowop);
+                        let received_alone = datagrams && matches!(flowop.action, Action::Receive(_));
                         FlowopPlan {
                             place: place - 1,
                             executions,
                             period: flowop.rate.map(|rate| 1e9 / rate),
                             host,
+                            batch: if received_alone { 1 } else { flowop.batch() },
                             flowop: polled(flowop),
                         }
                     })
@@ -102,13 +106,16 @@ impl GroupPlan {
                 }
             })
             .collect();
-        let sizes = group.transactions.iter().flat_map(|transaction| &transaction.flowops).filter_map(message);
-        let buffer = sizes.map(|message| message.size.max().max(message.remote_size.unwrap_or(0))).max();
+        let flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
+        let buffers = flowops.filter_map(|flowop| {
+            let message = message(flowop)?;
+            Some(message.size.max().max(message.remote_size.unwrap_or(0)) as usize * flowop.batch() as usize)
+        });
         Self {
             name: group.name.clone(),
             transactions,
             hosts: hosts.keys().cloned().collect(),
-            buffer: (buffer.unwrap_or(0) as usize).max(BUFFER),
+            buffer: buffers.max().unwrap_or(0).max(BUFFER),
         }
     }
 
@@ -182,22 +189,31 @@ fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> 
     }
 }
 
-/// Which connection belongs to which host, in the order of the profile.
+/// What is known of a connection before it is made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Connection {
+    host: u32,
+    datagrams: bool,
+}
+
+/// The connections of a strand, in the order of the profile.
 struct Connections<'a> {
     hosts: &'a BTreeMap<String, u32>,
-    named: BTreeMap<u32, u32>,
-    anonymous: u32,
+    named: BTreeMap<u32, Connection>,
+    anonymous: Connection,
 }
 
 impl Connections<'_> {
-    fn host(&mut self, flowop: &Flowop) -> u32 {
+    /// The one that a flowop is about.
+    fn of(&mut self, flowop: &Flowop) -> Connection {
         if let Action::Connect(endpoint) | Action::Accept(endpoint) = &flowop.action {
             let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);
+            let connection = Connection { host, datagrams: endpoint.protocol.is_datagram() };
             match flowop.connection {
                 Some(name) => {
-                    self.named.insert(name, host);
+                    self.named.insert(name, connection);
                 }
-                None => self.anonymous = host,
+                None => self.anonymous = connection,
             }
         }
         flowop.connection.and_then(|name| self.named.get(&name).copied()).unwrap_or(self.anonymous)

@@ -46,6 +46,13 @@ impl Times {
         self.histogram.saturating_record(nanos.max(1));
     }
 
+    /// So many times the same.
+    #[inline]
+    pub(crate) fn record_many(&mut self, nanos: Nanos, times: u64) {
+        self.sum += nanos * times;
+        self.histogram.saturating_record_n(nanos.max(1), times as u32);
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
         self.sum += other.sum;
@@ -259,11 +266,11 @@ pub(crate) struct Look {
 impl Published {
     /// Adds to one's own figures; only the owner may.
     #[inline]
-    pub(crate) fn add(&self, sent: u64, received: u64) {
+    pub(crate) fn add(&self, sent: u64, received: u64, operations: u64) {
         // One writer: no read-modify-write instruction is needed.
         self.sent.store(self.sent.load(Relaxed) + sent, Relaxed);
         self.received.store(self.received.load(Relaxed) + received, Relaxed);
-        self.operations.store(self.operations.load(Relaxed) + 1, Relaxed);
+        self.operations.store(self.operations.load(Relaxed) + operations, Relaxed);
     }
 
     pub(crate) fn look(all: &[Arc<Self>]) -> Look {

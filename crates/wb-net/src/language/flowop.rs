@@ -5,7 +5,7 @@ use super::endpoint::endpoint;
 use super::markup::Tag;
 use super::message::{files, message};
 use super::options::Options;
-use super::profile::{Action, Flowop};
+use super::profile::{Action, BATCH, Flowop};
 use super::quantity::{rate, time, whole};
 use super::scope::{Scope, Wrong};
 use super::text::Span;
@@ -38,7 +38,7 @@ pub(super) fn flowop(scope: &mut Scope, tag: &Tag, processes: u32) -> Option<Pla
         connection: connection.map(|connection| connection as u32),
         count: options.get(scope, "count", |text| whole(text, 1..=u64::MAX)).unwrap_or(1),
         repeat: options.get(scope, "repeat", |text| whole(text, 1..=u64::MAX)).unwrap_or(1),
-        batch: options.get(scope, "batch_size", |text| whole(text, 1..=u64::from(u32::MAX))).unwrap_or(1) as u32,
+        batch: options.get(scope, "batch_size", |text| whole(text, 1..=u64::from(BATCH))).unwrap_or(1) as u32,
         rate: options.get_noted(scope, "rate", rate),
         duration: None,
         can_fail: options.has("canfail"),

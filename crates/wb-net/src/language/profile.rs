@@ -72,7 +72,8 @@ pub struct Flowop {
     pub count: u64,
     /// How often the row of `count` is gone through; at least 1.
     pub repeat: u64,
-    /// Messages per system call; 1 unless asked for.
+    /// Messages per system call; 1 unless asked for, at most [`BATCH`]. Each datagram is received by itself, since
+    /// any may be lost.
     pub batch: u32,
     /// Executions per second and strand, an open loop.
     pub rate: Option<f64>,
@@ -82,7 +83,17 @@ pub struct Flowop {
     pub can_fail: bool,
 }
 
+/// So many messages does the kernel take at once (UIO_MAXIOV).
+pub const BATCH: u32 = 1024;
+
 impl Flowop {
+    /// How many messages one system call moves: several only if they are all of one size and nothing ends them early.
+    pub fn batch(&self) -> u64 {
+        let (Action::Send(message) | Action::Receive(message)) = &self.action else { return 1 };
+        let simple = matches!(message.size, Size::Fixed(_)) && self.rate.is_none() && self.duration.is_none();
+        if simple { u64::from(self.batch.clamp(1, BATCH)) } else { 1 }
+    }
+
     /// How often it is executed in a round that nothing ends early.
     pub fn executions(&self) -> u64 {
         self.count.saturating_mul(self.repeat)

@@ -137,7 +137,7 @@ fn memory(assignment: &Assignment) -> u64 {
             let messages = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
             let buffer = messages.map(|flowop| match &flowop.action {
                 Action::Send(message) | Action::Receive(message) => {
-                    u64::from(message.size.max().max(message.remote_size.unwrap_or(0)))
+                    u64::from(message.size.max().max(message.remote_size.unwrap_or(0))) * flowop.batch()
                 }
                 _ => 0,
             });

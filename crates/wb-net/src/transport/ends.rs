@@ -52,6 +52,8 @@ pub struct Terms<'a> {
     pub here: Place,
     /// Whether the connection is made more than once.
     pub repeated: bool,
+    /// How many strands of this group make it.
+    pub strands: usize,
     /// Whether system calls wait.
     pub blocking: bool,
     /// After which time a blocking receive gives up.
@@ -107,7 +109,7 @@ impl End {
                 let address = socket::address(&socket, terms.here)?;
                 Kind::Pair { socket, address, peer: None, quic: None }
             }
-            (false, Part::Opener) => Kind::Pool { pool: Pool::prepare(&manner, terms.repeated)?, peer: None },
+            (false, Part::Opener) => Kind::Pool { pool: Pool::prepare(&manner, terms.repeated, terms.strands)?, peer: None },
             (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);

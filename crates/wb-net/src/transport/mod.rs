@@ -36,6 +36,11 @@ pub trait Transport: Send {
     /// Hands bytes over to be sent; says how many were taken, at least one.
     fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize>;
 
+    /// Hands several datagrams of one size over at once; says how many were taken, at least one.
+    fn send_many(&mut self, bytes: &[u8], size: usize, how: &Message) -> io::Result<usize> {
+        self.send(&bytes[..size], how).map(|_| 1)
+    }
+
     /// Takes what has come, at most as much as there is room for; 0 when the other side has closed.
     fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize>;
 

@@ -9,8 +9,11 @@ use super::{
     socket::{self, Manner},
 };
 
-/// So many ports are held for a link whose connection is made over and over.
+/// So many ports are held for a link whose connection is made over and over, if no more than 16 strands do.
 const REPEATED: usize = 256;
+
+/// So many ports are held by all strands of a group, and at least 16 by each.
+const HELD: usize = 4096;
 
 /// Sockets that are bound, and after them others at the same places.
 #[derive(Debug)]
@@ -23,8 +26,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn prepare(manner: &Manner<'_>, repeated: bool) -> io::Result<Self> {
-        let count = if repeated { REPEATED } else { 1 };
+    pub(super) fn prepare(manner: &Manner<'_>, repeated: bool, strands: usize) -> io::Result<Self> {
+        let count = if repeated { (HELD / strands.max(1)).clamp(16, REPEATED) } else { 1 };
         let held: Vec<Socket> = (0..count).map(|_| manner.bound(0, repeated)).collect::<io::Result<_>>()?;
         let addresses = held.iter().map(|held| socket::address(held, manner.here)).collect::<io::Result<_>>()?;
         Ok(Self { addresses, held, used: 0, repeated })

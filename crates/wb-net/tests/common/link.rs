@@ -24,6 +24,7 @@ pub fn end(endpoint: &Endpoint, part: Part, repeated: bool) -> io::Result<End> {
         part,
         here: here(endpoint),
         repeated,
+        strands: 1,
         blocking: false,
         receive_timeout: None,
         doors: &doors,

@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     links: HashMap<(Link, u32), (usize, Place)>,
     crews: Vec<Vec<Crew>>,
     settings: Settings,
+    /// How many strands of each group are here.
+    strands: Vec<usize>,
     announced: Vec<LinkAnnouncement>,
 }
 
@@ -89,6 +91,7 @@ impl Prepared {
             links: HashMap::new(),
             crews: (0..hands).map(|_| Vec::new()).collect(),
             settings,
+            strands: strands.iter().map(|strands| strands.len()).collect(),
             announced: Vec::new(),
         };
         let flowops: usize =
@@ -166,6 +169,7 @@ impl Prepared {
                     part,
                     here,
                     repeated,
+                    strands: self.strands[group],
                     blocking: own_thread && !endpoint.non_blocking,
                     receive_timeout: deadline,
                     doors,

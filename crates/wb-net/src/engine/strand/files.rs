@@ -124,7 +124,7 @@ impl Strand {
             }
         }
         let (sent, received) = if side == Side::Client { (total, 0) } else { (0, total) };
-        Went::Done { began, intended: None, sent, received }
+        Went::Done { messages: 1, began, intended: None, sent, received }
     }
 
     fn pick_files(&self, flowop: &FlowopPlan, files: &Files) -> io::Result<Vec<Pick>> {

@@ -26,18 +26,31 @@ impl Strand {
         };
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         if open.datagrams {
-            if goal >= header::LENGTH && open.numbered {
-                let at = self.at;
-                Position::new(at.transaction, at.round, at.flowop, at.execution).write(context.buffer);
-            }
-            return match open.transport.send(&context.buffer[..goal], message) {
-                Ok(_) => {
-                    open.sent += 1;
-                    self.doing = Doing::Nothing;
-                    Went::Done { began, intended, sent: goal as u64, received: 0 }
+            let (at, messages) = (self.at, self.messages(flowop));
+            let size = goal / messages as usize;
+            let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
+            if done == 0 && size >= header::LENGTH && open.numbered {
+                for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
+                    Position::new(at.transaction, at.round, at.flowop, execution).write(datagram);
                 }
-                Err(error) => self.stopped(flowop, message, Intent::Send, (began, intended, 0, goal), error),
-            };
+            }
+            while done < goal {
+                let sent = match messages {
+                    1 => open.transport.send(&context.buffer[..goal], message).map(|_| 1),
+                    _ => open.transport.send_many(&context.buffer[done..goal], size, message),
+                };
+                match sent {
+                    Ok(sent) => {
+                        open.sent += sent as u64;
+                        done += sent * size;
+                    }
+                    Err(error) => {
+                        return self.stopped(flowop, message, Intent::Send, (began, intended, done, goal), error);
+                    }
+                }
+            }
+            self.doing = Doing::Nothing;
+            return Went::Done { messages, began, intended, sent: goal as u64, received: 0 };
         }
         while done < goal {
             match open.transport.send(&context.buffer[done..goal], message) {
@@ -50,7 +63,7 @@ impl Strand {
                 }
             }
         }
-        Went::Done { began, intended, sent: goal as u64, received: 0 }
+        Went::Done { messages: self.messages(flowop), began, intended, sent: goal as u64, received: 0 }
     }
 
     pub(super) fn receive(&mut self, flowop: &FlowopPlan, message: &Message, context: &mut Context<'_>) -> Went {
@@ -74,7 +87,7 @@ impl Strand {
                 }
             }
         }
-        Went::Done { began, intended, sent: 0, received: goal as u64 }
+        Went::Done { messages: self.messages(flowop), began, intended, sent: 0, received: goal as u64 }
     }
 
     fn receive_datagram(
@@ -98,7 +111,7 @@ impl Strand {
             let position = Position::read(&context.buffer[..moved]).filter(|_| numbered);
             if position.is_none_or(|position| self.follows(flowop, position, context)) {
                 self.doing = Doing::Nothing;
-                return Went::Done { began, intended, sent: 0, received: moved as u64 };
+                return Went::Done { messages: 1, began, intended, sent: 0, received: moved as u64 };
             }
         }
     }
@@ -143,6 +156,17 @@ impl Strand {
         Ok((self.now, intended, 0, self.goal(flowop, message)))
     }
 
+    /// How many messages the next system call moves: as many as one batch, or what is left of the row.
+    #[inline]
+    fn messages(&self, flowop: &FlowopPlan) -> u64 {
+        match flowop.executions {
+            Executions::AsWritten(executions) if flowop.batch > 1 => {
+                flowop.batch.min(executions.saturating_sub(self.at.execution)).max(1)
+            }
+            _ => 1,
+        }
+    }
+
     /// How many bytes this execution moves.
     #[inline]
     fn goal(&self, flowop: &FlowopPlan, message: &Message) -> usize {
@@ -151,7 +175,7 @@ impl Strand {
             (Executions::InPieces { piece, total: Total::Round(total), .. }, _) => {
                 u64::from(piece).min(total - self.at.moved) as usize
             }
-            (Executions::AsWritten(_), Size::Fixed(size)) => size as usize,
+            (Executions::AsWritten(_), Size::Fixed(size)) => size as usize * self.messages(flowop) as usize,
             (Executions::AsWritten(executions), Size::Random { min, max }) => {
                 let execution = self.at.round.wrapping_mul(executions).wrapping_add(self.at.execution);
                 let question = Question { seed: self.seed, strand: self.index, place: flowop.place, execution };
@@ -182,7 +206,7 @@ impl Strand {
         if self.flowop_end(flowop).is_some_and(|end| self.now >= end) {
             // The flowop's own time is up: it is left where it is.
             self.doing = Doing::Nothing;
-            return Went::Done { began, intended, sent: 0, received: 0 };
+            return Went::Done { messages: 1, began, intended, sent: 0, received: 0 };
         }
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         let datagrams = open.datagrams;

@@ -52,6 +52,8 @@ pub(super) struct Strand {
     own_thread: bool,
     /// What the kernel said of connections that are closed.
     closed: Info,
+    /// Datagrams of connections that are closed, by host, sent and received.
+    gone: Vec<(u64, u64)>,
     /// Changes with every connection that is opened or closed.
     generation: u64,
     pub(super) signals: Arc<Signals>,
@@ -140,7 +142,7 @@ enum Doing {
 /// How an execution went.
 enum Went {
     /// To its end, with so many bytes sent and received.
-    Done { began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
+    Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
     /// It waits.
     Waits(Wait),
     /// The transaction is over for this strand.
@@ -182,6 +184,7 @@ impl Strand {
             now: 0,
             own_thread,
             closed: Info::default(),
+            gone: vec![(0, 0); hosts.max(1)],
             generation: 0,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },
@@ -254,13 +257,13 @@ impl Strand {
                 counters.add(&mut context.transactions[self.at.transaction].flowops[self.at.flowop].counters);
             }
             match went {
-                Went::Done { began, intended, sent, received } => {
+                Went::Done { messages, began, intended, sent, received } => {
                     self.now = clock::now();
                     if self.at.end.is_some_and(|end| self.now > end) {
                         return Step::Ended;
                     }
-                    self.record(flowop, began, intended, sent, received, context);
-                    self.next_execution(flowop, transaction, sent + received, context);
+                    self.record(flowop, messages, (began, intended), (sent, received), context);
+                    self.next_execution(flowop, transaction, (messages, sent + received), context);
                 }
                 Went::Waits(wait) => {
                     let end = self.at.end.unwrap_or(Nanos::MAX);
@@ -270,7 +273,7 @@ impl Strand {
                 Went::Over => return Step::Ended,
                 Went::Lost => {
                     context.transactions[self.at.transaction].flowops[self.at.flowop].timeouts += 1;
-                    self.next_execution(flowop, transaction, 0, context);
+                    self.next_execution(flowop, transaction, (1, 0), context);
                 }
                 Went::Failed(error) => {
                     if !flowop.flowop.can_fail {
@@ -280,7 +283,7 @@ impl Strand {
                     let tally = &mut context.transactions[self.at.transaction].flowops[self.at.flowop];
                     *tally.errors.entry(number).or_default() += 1;
                     self.now = clock::now();
-                    self.next_execution(flowop, transaction, 0, context);
+                    self.next_execution(flowop, transaction, (1, 0), context);
                 }
             }
             left -= 1;
@@ -344,7 +347,7 @@ impl Strand {
             Action::SendFiles(files) => self.send_files(flowop, files, context),
             Action::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
             Action::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            Action::Nop | Action::Elsewhere => Went::Done { began: self.now, intended: None, sent: 0, received: 0 },
+            Action::Nop | Action::Elsewhere => Went::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 },
         }
     }
 
@@ -368,7 +371,7 @@ impl Strand {
             }
         }
         self.doing = Doing::Nothing;
-        Went::Done { began, intended: None, sent: 0, received: 0 }
+        Went::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
     }
 
     /// When an execution may start; remembers that it waits for it.
@@ -389,18 +392,17 @@ impl Strand {
     fn record(
         &mut self,
         flowop: &FlowopPlan,
-        began: Nanos,
-        intended: Option<Nanos>,
-        sent: u64,
-        received: u64,
+        messages: u64,
+        (began, intended): (Nanos, Option<Nanos>),
+        (sent, received): (u64, u64),
         context: &mut Context<'_>,
     ) {
         let tally = &mut context.transactions[self.at.transaction].flowops[self.at.flowop];
-        tally.count += 1;
+        tally.count += messages;
         tally.bytes += sent + received;
-        context.published.add(sent, received);
+        context.published.add(sent, received, messages);
         if self.at.matters {
-            self.tally.operations += 1;
+            self.tally.operations += messages;
             self.tally.sent += sent;
             self.tally.received += received;
         }
@@ -408,7 +410,7 @@ impl Strand {
             return;
         }
         let service = self.now.saturating_sub(began);
-        tally.service.record(service);
+        tally.service.record_many(service, messages);
         if let (Some(intended), Some(response), Some(lag)) = (intended, &mut tally.response, &mut tally.lag) {
             response.record(self.now.saturating_sub(intended));
             lag.record(began.saturating_sub(intended));
@@ -431,11 +433,11 @@ impl Strand {
         &mut self,
         flowop: &FlowopPlan,
         transaction: &TransactionPlan,
-        bytes: u64,
+        (messages, bytes): (u64, u64),
         context: &mut Context<'_>,
     ) {
         self.doing = Doing::Nothing;
-        self.at.execution += 1;
+        self.at.execution += messages;
         self.at.moved += bytes;
         let done = match self.flowop_end(flowop) {
             Some(end) => self.now >= end,

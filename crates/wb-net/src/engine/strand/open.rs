@@ -63,7 +63,7 @@ impl Strand {
         match transport.establish() {
             Ok(()) => {
                 self.add(flowop, transport, true);
-                Went::Done { began, intended: None, sent: 0, received: 0 }
+                Went::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
             }
             Err(error) if is_not_yet(&error) => {
                 let deadline = began + clock::nanos(endpoint.timeout.unwrap_or(CONNECT));
@@ -107,7 +107,7 @@ impl Strand {
         match transport.establish() {
             Ok(()) => {
                 self.add(flowop, transport, false);
-                Went::Done { began, intended: None, sent: 0, received: 0 }
+                Went::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
             }
             Err(error) if is_not_yet(&error) => {
                 self.now = clock::now();
@@ -128,6 +128,10 @@ impl Strand {
                 let open = self.open.remove(position);
                 self.generation += 1;
                 self.closed.add(&open.transport.info());
+                if open.datagrams {
+                    let gone = &mut self.gone[open.host as usize];
+                    *gone = (gone.0 + open.sent, gone.1 + open.received);
+                }
                 (self.now, open)
             }
         };
@@ -143,7 +147,7 @@ impl Strand {
             }
             Ok(()) => {
                 drop(open);
-                Went::Done { began, intended: None, sent: 0, received: 0 }
+                Went::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
             }
             Err(error) => Went::Failed(error),
         }
