@@ -38,7 +38,8 @@ impl Transport for Datagrams {
     fn send_many(&mut self, bytes: &[u8], size: usize, how: &Message) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         // On the stack, so that nothing is allocated while it is measured; what does not fit goes with the next call.
-        let mut nothing: [SendAncillaryBuffer<'_, '_, '_>; AT_ONCE] = array::from_fn(|_| SendAncillaryBuffer::default());
+        let mut nothing: [SendAncillaryBuffer<'_, '_, '_>; AT_ONCE] =
+            array::from_fn(|_| SendAncillaryBuffer::default());
         let slices: [[IoSlice<'_>; 1]; AT_ONCE] =
             array::from_fn(|n| [IoSlice::new(bytes.get(n * size..(n + 1) * size).unwrap_or_default())]);
         let mut number = 0..;

@@ -109,7 +109,9 @@ impl End {
                 let address = socket::address(&socket, terms.here)?;
                 Kind::Pair { socket, address, peer: None, quic: None }
             }
-            (false, Part::Opener) => Kind::Pool { pool: Pool::prepare(&manner, terms.repeated, terms.strands)?, peer: None },
+            (false, Part::Opener) => {
+                Kind::Pool { pool: Pool::prepare(&manner, terms.repeated, terms.strands)?, peer: None }
+            }
             (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);

@@ -347,7 +347,9 @@ impl Strand {
             Action::SendFiles(files) => self.send_files(flowop, files, context),
             Action::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
             Action::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            Action::Nop | Action::Elsewhere => Went::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 },
+            Action::Nop | Action::Elsewhere => {
+                Went::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
+            }
         }
     }
 

@@ -20,9 +20,10 @@ impl Strand {
     /// What this strand's connections have moved.
     pub(in crate::engine) fn totals(&self) -> StrandTotals {
         // Connections are numbered from 1; what closed ones moved together stands under 0.
-        let gone = self.gone.iter().zip(0..).filter(|(moved, _)| **moved != (0, 0)).map(|(&(sent, received), host)| {
-            ConnectionTotals { host, ordinal: 0, datagrams: true, sent, received }
-        });
+        let gone =
+            self.gone.iter().zip(0..).filter(|(moved, _)| **moved != (0, 0)).map(|(&(sent, received), host)| {
+                ConnectionTotals { host, ordinal: 0, datagrams: true, sent, received }
+            });
         StrandTotals {
             strand: self.index,
             connections: self.open.iter().map(super::open::Open::totals).chain(gone).collect(),
