@@ -79,7 +79,7 @@ mod tests {
             values.iter().for_each(|value| times.record(*value));
             times
         };
-        let (quiet, stalled) = (times(&[100, 100]), times(&[100, 5000]));
+        let (quiet, stalled) = (times(&[100, 100]), times(&[100, 2000]));
         let mut all = quiet.clone();
         all.add(&stalled);
         let mut intervals = Intervals::new(1_000_000_000);
@@ -87,7 +87,7 @@ mod tests {
         let nested = NestedLatency::of(&all, &intervals).expect("there are rounds");
         assert_eq!(nested.intervals, 2);
         let last = nested.rows.last().expect("there are rows");
-        assert_eq!((last.over_intervals_ns.first(), last.over_intervals_ns.last()), (Some(&100), Some(&5000)));
+        assert_eq!((last.over_intervals_ns.first(), last.over_intervals_ns.last()), (Some(&100), Some(&2000)));
         assert_eq!(NestedLatency::of(&Times::new(3), &Intervals::new(1)), None);
     }
 }
