@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn lines_are_aligned() {
         let tick = Tick { at: 1.0, received: Some(1.25e9), sent: None, operations: Some(90_300.0) };
-        insta::assert_snapshot!(line(&tick, 1), @"     1.0 s     10 Gbit/s received             – sent       90.3 k/s operations");
+        insta::assert_snapshot!(line(&tick, 1), @"     1.0 s     10 Gbit/s received             – sent      90.3 k/s operations");
         let later = Tick { at: 12345.5, received: Some(7.0), ..tick };
         assert_eq!(line(&tick, 1).chars().count(), line(&later, 1).chars().count());
     }
