@@ -334,6 +334,8 @@ impl Coordinator<'_> {
     }
 
     fn go_on(&mut self, group: usize) {
+        // What closed connections moved is told with every step, so that nothing of an earlier one is to be kept.
+        self.groups[group].datagrams.clear();
         for (key, pair) in self.pairs(group) {
             if let (Some(client), Some(server)) = pair
                 && client.datagrams
