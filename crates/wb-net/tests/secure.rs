@@ -9,13 +9,13 @@ use std::{
 };
 
 use common::{
-    link::{connect, end, link},
+    link::{connect, link},
     *,
 };
 use wb_net::{
     engine::{report::Report, work::Settings},
     language::*,
-    transport::{address::Address, ends::Part},
+    transport::address::Address,
 };
 
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
@@ -160,25 +160,6 @@ fn strangers_do_not_reach_a_pair_of_sockets() {
         let (opened, taken) = connect(&mut ends);
         opened.and(taken).expect("the one that is expected comes through");
     }
-}
-
-#[test]
-fn kernel_tls_is_refused_with_a_reason_where_there_is_none() {
-    let wanted = Endpoint { kernel_tls: true, ..*endpoint(Protocol::Tls) };
-    match end(&wanted, Part::Taker, false) {
-        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
-        Ok(_) => {
-            let (_, client, _) = run(&with_endpoint(wanted), &Settings::default());
-            assert_eq!(client.groups[0].transactions[1].rounds.histogram.len(), 100);
-        }
-    }
-}
-
-fn with_endpoint(endpoint: Endpoint) -> Profile {
-    let flowops = vec![send(1000), receive(100_000)];
-    let mut profile = profile(1, endpoint.protocol, transaction(Extent::Iterations(100), flowops));
-    profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
-    profile
 }
 
 #[test]

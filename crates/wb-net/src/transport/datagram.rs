@@ -9,7 +9,7 @@ use std::{
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::Socket;
 
-use super::{Info, Transport};
+use super::{Info, Transport, info::Known};
 use crate::language::Message;
 
 /// So many datagrams go with one system call at most.
@@ -66,6 +66,6 @@ impl Transport for Datagrams {
     }
 
     fn info(&self) -> Info {
-        Info::of(&self.socket, false)
+        Info::of(&self.socket, Known::Buffers)
     }
 }

@@ -15,11 +15,13 @@ use super::{
     certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
+    info::Known,
     pool::Pool,
     quic,
     socket::{self, Manner},
     stream::Stream,
     tls::{self, Tls},
+    vsock,
 };
 use crate::language::{Endpoint, Protocol};
 
@@ -155,7 +157,10 @@ impl End {
 
     /// Takes note of the other side's addresses. `there` is where the control connection comes from: connections
     /// are opened to nowhere else.
-    pub fn meet(&mut self, announced: Announcement, there: Place) -> io::Result<()> {
+    pub fn meet(&mut self, mut announced: Announcement, there: Place) -> io::Result<()> {
+        if is_this_machine(self.here, there) {
+            announced.addresses.iter_mut().for_each(vsock::through_loopback);
+        }
         let Some(first) = announced.addresses.first().cloned() else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the other side announced no address"));
         };
@@ -267,7 +272,9 @@ impl End {
             (Protocol::Tls, Some(role)) => Box::new(Tls::new(socket, role, self.endpoint.kernel_tls)?),
             (Protocol::Tls, None) => return Err(unknown()),
             (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
-            (protocol, _) => Box::new(Stream::new(socket, protocol == Protocol::Tcp)),
+            (Protocol::Tcp, _) => Box::new(Stream::new(socket, Known::Tcp)),
+            (Protocol::Vsock, _) => Box::new(Stream::new(socket, Known::Vsock)),
+            _ => Box::new(Stream::new(socket, Known::Buffers)),
         })
     }
 }

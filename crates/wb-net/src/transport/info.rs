@@ -22,9 +22,20 @@ pub struct Info {
     pub receive_buffer: u64,
 }
 
+/// What can be asked of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Its buffers.
+    Buffers,
+    /// Those, and what TCP keeps.
+    Tcp,
+    /// The one buffer of vsock, which is the receiver's.
+    Vsock,
+}
+
 impl Info {
-    /// Of a socket: its buffers, and TCP's figures where it is TCP's.
-    pub fn of(socket: impl AsFd, tcp: bool) -> Self {
+    /// Of a socket.
+    pub fn of(socket: impl AsFd, known: Known) -> Self {
         use rustix::net::sockopt;
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
         let socket = socket.as_fd();
@@ -34,10 +45,19 @@ impl Info {
             receive_buffer: buffer(sockopt::socket_recv_buffer_size(socket)),
             ..Self::default()
         };
-        if let Some(tcp) = tcp.then(|| tcp_info(socket.as_raw_fd())).flatten() {
-            info.retransmits = u64::from(tcp.tcpi_total_retrans);
-            info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
-            info.rtt_max_ns = info.rtt_ns;
+        match known {
+            Known::Buffers => {}
+            Known::Tcp => {
+                if let Some(tcp) = tcp_info(socket.as_raw_fd()) {
+                    info.retransmits = u64::from(tcp.tcpi_total_retrans);
+                    info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
+                    info.rtt_max_ns = info.rtt_ns;
+                }
+            }
+            Known::Vsock => {
+                info.send_buffer = 0;
+                info.receive_buffer = super::vsock::buffer(socket).unwrap_or(0);
+            }
         }
         info
     }
@@ -82,7 +102,7 @@ mod tests {
     fn a_tcp_connection_has_a_round_trip_time_and_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let info = Info::of(&stream, true);
+        let info = Info::of(&stream, Known::Tcp);
         assert!(info.rtt_ns > 0 && info.send_buffer > 0 && info.receive_buffer > 0, "{info:?}");
     }
 }

@@ -19,6 +19,7 @@ pub mod sctp;
 pub mod socket;
 pub mod stream;
 mod tls;
+mod vsock;
 
 use std::{
     fs::File,

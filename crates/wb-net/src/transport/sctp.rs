@@ -13,7 +13,7 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Info, Transport, stream};
+use super::{Info, Transport, info::Known, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
 /// The largest message: larger ones would not fit into a send buffer, and the kernel takes a whole one or none.
@@ -23,12 +23,13 @@ const PART: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Association {
     socket: Socket,
+    ending: stream::Ending,
 }
 
 impl Association {
     /// Of a socket that is connected, or about to be.
     pub fn new(socket: Socket) -> Self {
-        Self { socket }
+        Self { socket, ending: stream::Ending::default() }
     }
 }
 
@@ -103,7 +104,16 @@ impl Transport for Association {
     }
 
     fn close(&mut self, opener: bool) -> io::Result<()> {
-        if opener { stream::wait_for_end(&self.socket) } else { Ok(()) }
+        if !opener {
+            return Ok(());
+        }
+        match self.ending.wait(&self.socket, stream::receive_plain) {
+            // That it is gone is not told to who does not block.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !kernel::is_associated(self.socket.as_fd()) => {
+                Ok(())
+            }
+            ended => ended,
+        }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -111,7 +121,7 @@ impl Transport for Association {
     }
 
     fn info(&self) -> Info {
-        Info::of(&self.socket, false)
+        Info::of(&self.socket, Known::Buffers)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Sockets as an endpoint of a profile wants them.
 
-use std::{io, mem::MaybeUninit, net::SocketAddr, os::fd::AsFd, time::Duration};
+use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{
     address::{Address, Place},
-    option,
+    vsock,
 };
 use crate::language::{Endpoint, Protocol};
 
@@ -56,7 +56,7 @@ impl Manner<'_> {
         let socket = Socket::new(self.domain(), kind, protocol)?;
         let endpoint = self.endpoint;
         if let Some(window) = endpoint.window.filter(|_| endpoint.protocol == Protocol::Vsock) {
-            vsock_buffer(&socket, window)?;
+            vsock::set_buffer(&socket, window)?;
         } else if let Some(window) = endpoint.window {
             socket.set_send_buffer_size(window as usize)?;
             socket.set_recv_buffer_size(window as usize)?;
@@ -116,15 +116,6 @@ impl Manner<'_> {
     }
 }
 
-/// vsock has one buffer, of the receiving side, and a limit of its own for it (linux/vm_sockets.h).
-fn vsock_buffer(socket: &Socket, bytes: u32) -> io::Result<()> {
-    const BUFFER_SIZE: libc::c_int = 0;
-    const BUFFER_MAX_SIZE: libc::c_int = 2;
-    let bytes = u64::from(bytes);
-    option::set(socket.as_fd(), libc::AF_VSOCK, BUFFER_MAX_SIZE, &bytes)?;
-    Ok(option::set(socket.as_fd(), libc::AF_VSOCK, BUFFER_SIZE, &bytes)?)
-}
-
 /// A name in the abstract namespace, which vanishes with its socket.
 fn unix(name: &str) -> io::Result<SockAddr> {
     SockAddr::unix(format!("\0{name}"))
@@ -143,7 +134,7 @@ pub fn address(socket: &Socket, here: Place) -> io::Result<Address> {
         return Ok(Address::Ip(address));
     }
     if let Some((_, port)) = name.as_vsock_address() {
-        let cid = if let Place::Vsock(cid) = here { cid } else { libc::VMADDR_CID_LOCAL };
+        let cid = if let Place::Vsock(cid) = here { cid } else { vsock::this_machine() };
         return Ok(Address::Vsock { cid, port });
     }
     let name = name.as_abstract_namespace().unwrap_or_default();

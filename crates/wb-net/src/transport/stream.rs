@@ -9,20 +9,21 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Info, Transport};
+use super::{Info, Transport, info::Known};
 use crate::language::{Call, Message};
 
 /// A connected stream socket.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
-    tcp: bool,
+    known: Known,
+    ending: Ending,
 }
 
 impl Stream {
     /// Of a socket that is connected, or about to be.
-    pub fn new(socket: Socket, tcp: bool) -> Self {
-        Self { socket, tcp }
+    pub fn new(socket: Socket, known: Known) -> Self {
+        Self { socket, known, ending: Ending::default() }
     }
 }
 
@@ -55,7 +56,7 @@ impl Transport for Stream {
     }
 
     fn close(&mut self, opener: bool) -> io::Result<()> {
-        if opener { wait_for_end(&self.socket) } else { Ok(()) }
+        if opener { self.ending.wait(&self.socket, receive_plain) } else { Ok(()) }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -63,7 +64,7 @@ impl Transport for Stream {
     }
 
     fn info(&self) -> Info {
-        Info::of(&self.socket, self.tcp)
+        Info::of(&self.socket, self.known)
     }
 }
 
@@ -84,17 +85,39 @@ pub(super) fn send_file(socket: &Socket, file: &File, offset: u64, length: usize
     Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), length)?)
 }
 
-/// Says that no more will be sent, and waits until the other side has closed.
-pub(super) fn wait_for_end(socket: &Socket) -> io::Result<()> {
-    unless_gone(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
-    let mut rest = [0; 4096];
-    loop {
-        match rustix::net::recv(socket, &mut rest[..], RecvFlags::empty()) {
-            Ok((0, _)) => return Ok(()),
-            Ok(_) => {}
-            Err(error) => return unless_gone(Err(error.into())),
+/// An orderly end that is under way.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    said: bool,
+}
+
+impl Ending {
+    /// Says that no more will be sent, and waits until the other side has closed; to be called again after
+    /// `WouldBlock`.
+    pub(super) fn wait(
+        &mut self,
+        socket: &Socket,
+        mut receive: impl FnMut(&Socket, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        // Once: each time the kernel wakes whoever waits for this socket.
+        if !self.said {
+            unless_gone(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
+            self.said = true;
+        }
+        let mut rest = [0; 4096];
+        loop {
+            match receive(socket, &mut rest) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return unless_gone(Err(error)),
+            }
         }
     }
+}
+
+/// Receives what no protocol above the socket's own has to look at.
+pub(super) fn receive_plain(socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, into, RecvFlags::empty())?.0)
 }
 
 /// That the other side was faster in closing is no failure of a close.

@@ -20,7 +20,7 @@ use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
 use self::records::{Records, cut_short};
-use super::{Info, Intent, Interest, Transport, Wait, certificate, stream};
+use super::{Info, Intent, Interest, Transport, Wait, certificate, info::Known, stream};
 use crate::language::Message;
 
 pub(super) use kernel::require as require_kernel;
@@ -60,6 +60,7 @@ pub(super) struct Tls {
     made: bool,
     /// Whether we have said that we send no more.
     ended: bool,
+    ending: stream::Ending,
 }
 
 /// Who encrypts.
@@ -76,7 +77,15 @@ impl Tls {
             Role::Taker(config) => Records::taker(config.clone())?,
         };
         let carrier = Carrier::Here(Box::new(records));
-        Ok(Self { socket, carrier, kernel, connected: false, made: false, ended: false })
+        Ok(Self {
+            socket,
+            carrier,
+            kernel,
+            connected: false,
+            made: false,
+            ended: false,
+            ending: stream::Ending::default(),
+        })
     }
 
     /// Sends what is encrypted.
@@ -218,7 +227,15 @@ impl Transport for Tls {
             self.ended = true;
         }
         stream::unless_gone(self.push(SendFlags::DONTWAIT))?;
-        if opener { stream::wait_for_end(&self.socket) } else { Ok(()) }
+        if !opener {
+            return Ok(());
+        }
+        match self.carrier {
+            Carrier::Here(_) => self.ending.wait(&self.socket, stream::receive_plain),
+            Carrier::Kernel => {
+                self.ending.wait(&self.socket, |socket, into| kernel::receive(socket, into, RecvFlags::empty()))
+            }
+        }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -226,7 +243,7 @@ impl Transport for Tls {
     }
 
     fn info(&self) -> Info {
-        Info::of(&self.socket, true)
+        Info::of(&self.socket, Known::Tcp)
     }
 }
 

@@ -55,7 +55,7 @@ fn twenty(threads: u32) -> Option<RunResult> {
 #[test]
 fn both_executors_come_to_the_same_counts() {
     let (Some(threads), Some(events)) = (twenty(1000), twenty(1)) else { return };
-    assert_eq!((threads.executor(0), threads.executor(1)), ("a thread per strand", "a thread per strand"));
+    assert_eq!((threads.executor(0), threads.executor(1)), ("a thread each", "a thread each"));
     assert!(events.executor(0).starts_with("events on") && events.executor(1).starts_with("events on"));
     let counts = |result: &RunResult| (result.rounds(), result.bytes(), number(&result.0["totals"]["operations"]));
     assert_eq!(counts(&threads), counts(&events));

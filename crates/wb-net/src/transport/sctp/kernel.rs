@@ -7,7 +7,7 @@ use std::{
 
 use rustix::{io::Errno, net::SendFlags};
 
-use super::super::option::set;
+use super::super::option::{get, set};
 
 const LEVEL: libc::c_int = libc::IPPROTO_SCTP;
 const SCTP_RTOINFO: libc::c_int = 0;
@@ -15,6 +15,7 @@ const SCTP_INITMSG: libc::c_int = 2;
 const SCTP_NODELAY: libc::c_int = 3;
 const SCTP_PEER_ADDR_PARAMS: libc::c_int = 9;
 const SCTP_MAXSEG: libc::c_int = 13;
+const SCTP_STATUS: libc::c_int = 14;
 const SCTP_DELAYED_SACK: libc::c_int = 16;
 const SCTP_MAX_BURST: libc::c_int = 20;
 const SCTP_REMOTE_UDP_ENCAPS_PORT: libc::c_int = 36;
@@ -27,6 +28,14 @@ const SCTP_UNORDERED: u16 = 1;
 
 const SPP_HB_ENABLE: u32 = 1 << 0;
 const SPP_PMTUD_DISABLE: u32 = 1 << 4;
+
+/// Of `struct sctp_status`.
+const STATUS_LENGTH: usize = 176;
+
+/// Whether a one-to-one socket has an association.
+pub(super) fn is_associated(socket: BorrowedFd<'_>) -> bool {
+    get(socket, LEVEL, SCTP_STATUS, [0_u8; STATUS_LENGTH]) != Err(Errno::INVAL)
+}
 
 /// `struct sctp_rtoinfo`, in milliseconds; 0 leaves a value as it is.
 #[repr(C)]

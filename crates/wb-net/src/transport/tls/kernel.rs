@@ -115,12 +115,20 @@ impl Keys {
     }
 
     fn install(&self, socket: BorrowedFd<'_>, direction: libc::c_int) -> io::Result<()> {
-        match self {
-            Self::Aes128(keys) => set(socket, libc::SOL_TLS, direction, keys)?,
-            Self::Aes256(keys) => set(socket, libc::SOL_TLS, direction, keys)?,
-            Self::ChaCha(keys) => set(socket, libc::SOL_TLS, direction, keys)?,
-        }
-        Ok(())
+        let (cipher, set) = match self {
+            Self::Aes128(keys) => ("AES-128-GCM", set(socket, libc::SOL_TLS, direction, keys)),
+            Self::Aes256(keys) => ("AES-256-GCM", set(socket, libc::SOL_TLS, direction, keys)),
+            Self::ChaCha(keys) => ("ChaCha20-Poly1305", set(socket, libc::SOL_TLS, direction, keys)),
+        };
+        set.map_err(|error| match error {
+            Errno::NOENT => {
+                let what = format!(
+                    "engine=ktls: this kernel has no {cipher}; modules of its crypto/ bring it where it was built"
+                );
+                io::Error::new(io::ErrorKind::Unsupported, what)
+            }
+            error => error.into(),
+        })
     }
 }
 

@@ -1,0 +1,117 @@
+//! All that the machine has: BusyBox, the modules, the files, the script.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Errand,
+    command::{GuestError, find, output},
+    kernel::Kernel,
+};
+
+/// The first process. The console is the first serial line; what the script prints goes to the second, and its exit
+/// code to the third.
+const INIT: &str = r#"#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mkdir -p /dev/shm
+mount -t tmpfs shm /dev/shm
+stty -F /dev/ttyS1 raw
+stty -F /dev/ttyS2 raw
+ip link set lo up
+modprobe -a $(cat /modules) || poweroff -f
+cd /tmp
+sh /script </dev/null >/dev/ttyS1 2>&1
+echo $? >/dev/ttyS2
+poweroff -f
+"#;
+
+/// Packs it in a file of `folder`.
+pub(crate) fn build(errand: &Errand<'_>, kernel: &Kernel, folder: &Path) -> Result<PathBuf, GuestError> {
+    let root = folder.join("root");
+    for name in ["bin", "proc", "sys", "dev", "tmp", "lib"] {
+        let made = root.join(name);
+        fs::create_dir_all(&made).map_err(|why| GuestError::file("make", &made, why))?;
+    }
+    copy(&find("busybox")?, &root.join("bin/busybox"))?;
+    for (file, there) in errand.files {
+        copy(file, &root.join(there))?;
+    }
+    write(&root.join("script"), errand.script)?;
+    write(&root.join("modules"), &errand.modules.join(" "))?;
+    write(&root.join("init"), INIT)?;
+    executable(&root.join("init"))?;
+    modules(errand.modules, kernel, &root)?;
+    pack(&root, folder)
+}
+
+/// The modules and what they need, and the list by which they are found.
+fn modules(names: &[&str], kernel: &Kernel, root: &Path) -> Result<(), GuestError> {
+    let lib = root.join("lib/modules").join(&kernel.version);
+    fs::create_dir_all(&lib).map_err(|why| GuestError::file("make", &lib, why))?;
+    for name in names {
+        let lines = output("modprobe", |command| {
+            command.arg("--dirname").arg(&kernel.root).args(["--set-version", &kernel.version, "--show-depends", name]);
+        })?;
+        for path in lines.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {
+            let within = path.strip_prefix(&kernel.root).unwrap_or(path);
+            copy(path, &root.join(within))?;
+        }
+    }
+    output("depmod", |command| _ = command.arg("--basedir").arg(root).arg(&kernel.version)).map(drop)
+}
+
+fn pack(root: &Path, folder: &Path) -> Result<PathBuf, GuestError> {
+    let packed = folder.join("initramfs");
+    let mut names = String::new();
+    list(root, Path::new("."), &mut names)?;
+    let listed = folder.join("names");
+    write(&listed, &names)?;
+    let open = |path: &Path, opened: std::io::Result<File>| opened.map_err(|why| GuestError::file("open", path, why));
+    let (from, to) = (open(&listed, File::open(&listed))?, open(&packed, File::create(&packed))?);
+    output("cpio", |command| {
+        command
+            .args(["--create", "--format=newc", "--owner=+0:+0", "--quiet"])
+            .current_dir(root)
+            .stdin(from)
+            .stdout(to);
+    })?;
+    Ok(packed)
+}
+
+/// Every path below a folder, folders before what is in them.
+fn list(root: &Path, folder: &Path, names: &mut String) -> Result<(), GuestError> {
+    let read = |why| GuestError::file("read", &root.join(folder), why);
+    for entry in fs::read_dir(root.join(folder)).map_err(read)? {
+        let entry = entry.map_err(read)?;
+        let path = folder.join(entry.file_name());
+        names.push_str(&format!("{}\n", path.display()));
+        if entry.file_type().map_err(read)?.is_dir() {
+            list(root, &path, names)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), GuestError> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|why| GuestError::file("make", folder, why))?;
+    }
+    fs::copy(from, to).map(drop).map_err(|why| GuestError::file("copy", from, why))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), GuestError> {
+    fs::write(path, text).map_err(|why| GuestError::file("write", path, why))
+}
+
+fn executable(path: &Path) -> Result<(), GuestError> {
+    let anyone = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, anyone).map_err(|why| GuestError::file("make executable", path, why))
+}

@@ -1,0 +1,52 @@
+//! vsock (linux/vm_sockets.h): which machine this is among VMs and their host, and the size of its buffer.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+};
+
+use rustix::io::Errno;
+use socket2::Socket;
+
+use super::{address::Address, option};
+
+const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
+const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
+const IOCTL_VM_SOCKETS_GET_LOCAL_CID: libc::Ioctl = 0x7b9;
+
+/// There is one buffer, of the receiving side, with a limit of its own.
+pub(super) fn set_buffer(socket: &Socket, bytes: u32) -> io::Result<()> {
+    let bytes = u64::from(bytes);
+    option::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_MAX_SIZE, &bytes)?;
+    Ok(option::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, &bytes)?)
+}
+
+/// Its size in bytes.
+pub(super) fn buffer(socket: BorrowedFd<'_>) -> Result<u64, Errno> {
+    option::get(socket, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, 0)
+}
+
+/// The context id under which others reach this machine; the loopback's where there are no others.
+pub(super) fn this_machine() -> u32 {
+    match local_cid() {
+        Ok(cid) if cid != libc::VMADDR_CID_ANY => cid,
+        _ => libc::VMADDR_CID_LOCAL,
+    }
+}
+
+#[allow(unsafe_code)]
+fn local_cid() -> io::Result<u32> {
+    let device = File::open("/dev/vsock")?;
+    let mut cid = 0_u32;
+    // SAFETY: the kernel writes one number of 32 bits.
+    let asked = unsafe { libc::ioctl(device.as_raw_fd(), IOCTL_VM_SOCKETS_GET_LOCAL_CID, &raw mut cid) };
+    if asked == 0 { Ok(cid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A machine reaches itself through the loopback, whatever others call it.
+pub(super) fn through_loopback(address: &mut Address) {
+    if let Address::Vsock { cid, .. } = address {
+        *cid = libc::VMADDR_CID_LOCAL;
+    }
+}

@@ -1,0 +1,105 @@
+//! What holds for every kind of connection.
+
+use std::time::Duration;
+
+use wb_net::{
+    engine::{report::Report, work::Settings},
+    language::*,
+    session::coordinate::Ended,
+};
+
+use crate::{Test, common::*};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("requests_are_answered", requests_are_answered),
+    ("a_stream_of_a_window_arrives", a_stream_of_a_window_arrives),
+    ("what_is_sent_at_the_end_arrives", what_is_sent_at_the_end_arrives),
+    ("connections_are_made_over_and_over", connections_are_made_over_and_over),
+];
+
+/// What needs more of a kernel than sockets.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Sctp,
+    KernelTls,
+    Vsock,
+}
+
+impl Kind {
+    fn endpoint(self) -> Endpoint {
+        match self {
+            Kind::Sctp => *endpoint(Protocol::Sctp),
+            Kind::KernelTls => Endpoint { kernel_tls: true, ..*endpoint(Protocol::Tls) },
+            Kind::Vsock => *endpoint(Protocol::Vsock),
+        }
+    }
+}
+
+/// Every kind with every executor.
+fn each(check: impl Fn(Kind, &Settings)) {
+    for kind in [Kind::Sctp, Kind::KernelTls, Kind::Vsock] {
+        for settings in both_executors() {
+            println!("{kind:?}, {} threads", settings.threads);
+            check(kind, &settings);
+        }
+    }
+}
+
+pub(crate) fn both_executors() -> [Settings; 2] {
+    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+}
+
+/// Connects, does this, disconnects.
+fn run_between(kind: Kind, strands: u32, middle: Transaction, settings: &Settings) -> (Ended, Report, Report) {
+    let endpoint = kind.endpoint();
+    let mut profile = profile(strands, endpoint.protocol, middle);
+    profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
+    run(&profile, settings)
+}
+
+fn requests_are_answered() {
+    each(|kind, settings| {
+        let flowops = vec![send(90), receive(9000)];
+        let (_, client, server) = run_between(kind, 2, transaction(Extent::Iterations(100), flowops), settings);
+        for report in [&client, &server] {
+            assert_eq!(report.groups[0].transactions[1].rounds.histogram.len(), 200);
+        }
+        println!("median {} ns", client.groups[0].transactions[1].rounds.histogram.value_at_quantile(0.5));
+    });
+}
+
+fn a_stream_of_a_window_arrives() {
+    each(|kind, settings| {
+        let window = Extent::Window(Duration::from_secs(1));
+        let (_, client, server) = run_between(kind, 1, transaction(window, vec![send(16_384)]), settings);
+        let bytes = |report: &Report| report.groups[0].transactions[1].flowops[0].bytes;
+        println!("{} kB sent, {} received", bytes(&client) / 1000, bytes(&server) / 1000);
+        assert!(bytes(&server) > 100_000);
+    });
+}
+
+fn what_is_sent_at_the_end_arrives() {
+    each(|kind, settings| {
+        let middle = transaction(Extent::Iterations(5), vec![send(100_000)]);
+        let (_, _, server) = run_between(kind, 2, middle, settings);
+        assert_eq!(server.groups[0].transactions[1].flowops[0].bytes, 1_000_000);
+    });
+}
+
+fn connections_are_made_over_and_over() {
+    each(|kind, settings| {
+        let endpoint = kind.endpoint();
+        let flowops = vec![
+            flowop("connect", Action::Connect(Box::new(endpoint.clone()))),
+            send(90),
+            receive(90),
+            flowop("disconnect", Action::Disconnect),
+        ];
+        let mut profile = profile(2, endpoint.protocol, transaction(Extent::Iterations(60), flowops));
+        profile.groups[0].transactions.remove(0);
+        profile.groups[0].transactions.pop();
+        let (_, client, server) = run(&profile, settings);
+        assert_eq!(client.groups[0].transactions[0].flowops[3].count, 120);
+        assert_eq!(server.refused, 0);
+    });
+}

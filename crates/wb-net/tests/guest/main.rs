@@ -1,0 +1,77 @@
+//! What needs a kernel with SCTP, vsock and TLS: carried out by this same program in a machine in software, whatever
+//! the kernel at hand has. `WEIGHBRIDGE_IN_GUEST=1` carries them out right here.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod kinds;
+mod sctp;
+mod vsock;
+
+use std::{
+    path::Path,
+    process::ExitCode,
+    sync::{Arc, OnceLock},
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use wb_guest::{Errand, GuestError, carry_out};
+
+/// Says that it is the guest where this runs.
+const HERE: &str = "WEIGHBRIDGE_IN_GUEST";
+
+/// A test's name and what it does; it panics when it fails.
+type Test = (&'static str, fn());
+
+fn tests() -> impl Iterator<Item = Test> {
+    [sctp::TESTS, vsock::TESTS, kinds::TESTS].concat().into_iter()
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = if std::env::var_os(HERE).is_some() {
+        tests().map(|(name, test)| Trial::test(name, move || Ok(test()))).collect()
+    } else {
+        in_guest(arguments.filter.as_deref().unwrap_or_default())
+    };
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// One trial for each test, all answered by one machine, which does those whose names contain `filter`.
+fn in_guest(filter: &str) -> Vec<Trial> {
+    let said = Arc::new(OnceLock::new());
+    let names: Vec<_> = tests().map(|(name, _)| name).filter(|name| name.contains(filter)).collect();
+    let script =
+        names.iter().map(|name| format!("timeout -s KILL 25 tests --color never --exact {name}\n")).collect::<String>();
+    let script = Arc::new(format!("export {HERE}=1\n{script}"));
+    let trial = |name: &'static str| {
+        let (said, script) = (said.clone(), script.clone());
+        Trial::test(name, move || verdict(name, said.get_or_init(|| guest(&script)))).with_ignored_flag(true)
+    };
+    names.into_iter().map(trial).collect()
+}
+
+/// What the tests print in a machine; without one, why.
+fn guest(script: &str) -> Result<String, GuestError> {
+    let program = std::env::current_exe().expect("this program has a path");
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+    let modules = &["sctp", "vsock_loopback", "tls", "gcm", "ctr", "aesni_intel"];
+    let outcome = carry_out(&Errand { modules, files: &[(&program, "bin/tests")], script }, &cache)?;
+    println!("{}", outcome.output);
+    Ok(outcome.output)
+}
+
+fn verdict(name: &str, said: &Result<String, GuestError>) -> Result<(), Failed> {
+    let lines = match said {
+        Ok(lines) => lines,
+        Err(missing @ GuestError::Missing { .. }) => {
+            println!("SKIPPED: {name}: {missing}");
+            return Ok(());
+        }
+        Err(error) => return Err(error.to_string().into()),
+    };
+    let passed = lines.lines().any(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words == ["test", name, "...", "ok"]
+    });
+    if passed { Ok(()) } else { Err("it did not pass in the guest; what was printed there is above".into()) }
+}

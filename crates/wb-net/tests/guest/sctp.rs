@@ -1,0 +1,81 @@
+//! SCTP's own: options of an association, streams within it.
+
+use wb_net::{engine::report::Report, language::*, transport::address::Address};
+
+use crate::{
+    Test,
+    common::{link, *},
+    kinds::both_executors,
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("sctp::requests_are_answered_on_streams_with_options", requests_are_answered_on_streams_with_options),
+    ("sctp::a_message_of_the_largest_size_arrives_whole", a_message_of_the_largest_size_arrives_whole),
+    ("sctp::a_stranger_at_the_door_is_dropped_and_counted", a_stranger_at_the_door_is_dropped_and_counted),
+];
+
+fn options() -> SctpEndpoint {
+    SctpEndpoint {
+        rto_min: Some(200),
+        rto_max: Some(2000),
+        rto_initial: Some(500),
+        sack_delay: Some(100),
+        sack_frequency: Some(2),
+        max_burst: Some(8),
+        max_fragment: Some(1200),
+        heartbeat: Some(5000),
+        path_mtu: Some(1400),
+        in_streams: Some(4),
+        out_streams: Some(4),
+        no_delay: true,
+        encapsulation: None,
+    }
+}
+
+/// Connect with options, this, disconnect.
+fn with_options(strands: u32, middle: Transaction) -> Profile {
+    let mut profile = profile(strands, Protocol::Sctp, middle);
+    let endpoint = Endpoint { sctp: options(), ..*endpoint(Protocol::Sctp) };
+    profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
+    profile
+}
+
+fn told(size: u32, sctp: SctpMessage) -> Message {
+    Message { sctp, ..message(Size::Fixed(size)) }
+}
+
+fn requests_are_answered_on_streams_with_options() {
+    for settings in both_executors() {
+        let request =
+            SctpMessage { stream: Some(1), unordered: false, partial: Some(PartialReliability::Lifetime(60_000)) };
+        let response = SctpMessage { stream: Some(3), unordered: true, partial: None };
+        let flowops = vec![
+            flowop("write", Action::Send(told(90, request))),
+            flowop("read", Action::Receive(told(900, response))),
+        ];
+        let (_, client, server) = run(&with_options(2, transaction(Extent::Iterations(100), flowops)), &settings);
+        for report in [&client, &server] {
+            assert_eq!(report.groups[0].transactions[1].rounds.histogram.len(), 200);
+        }
+    }
+}
+
+fn a_message_of_the_largest_size_arrives_whole() {
+    for settings in both_executors() {
+        let middle = transaction(Extent::Iterations(20), vec![send(100_000)]);
+        let (_, client, server) = run(&with_options(1, middle), &settings);
+        let bytes = |report: &Report| report.groups[0].transactions[1].flowops[0].bytes;
+        assert_eq!((bytes(&client), bytes(&server)), (2_000_000, 2_000_000));
+    }
+}
+
+fn a_stranger_at_the_door_is_dropped_and_counted() {
+    let mut ends = link::link(&endpoint(Protocol::Sctp), false, |announcement| announcement).expect("both ends");
+    let Address::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let stranger = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::SCTP));
+    let stranger = stranger.expect("a socket");
+    stranger.connect(&door.into()).expect("it listens");
+    let (opened, taken) = link::connect(&mut ends);
+    opened.and(taken).expect("the one that is expected comes through");
+    assert_eq!(ends.1.refused(), 1);
+}
