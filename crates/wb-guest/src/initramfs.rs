@@ -20,7 +20,6 @@ export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
-mount -t tmpfs tmp /tmp
 mkdir -p /dev/shm
 mount -t tmpfs shm /dev/shm
 stty -F /dev/ttyS1 raw
