@@ -15,7 +15,7 @@ type Take<'a> = dyn FnOnce() -> Result<Vec<Figure>, String> + 'a;
 /// One figure.
 #[derive(Serialize)]
 pub(crate) struct Figure {
-    what: &'static str,
+    what: String,
     value: f64,
     unit: &'static str,
     bound: Option<Bound>,
@@ -47,8 +47,8 @@ impl<'a> Limit<'a> {
 }
 
 impl Figure {
-    pub(crate) fn new(what: &'static str, value: f64, unit: &'static str, bound: Option<Bound>) -> Self {
-        Self { what, value, unit, bound }
+    pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str, bound: Option<Bound>) -> Self {
+        Self { what: what.into(), value, unit, bound }
     }
 }
 

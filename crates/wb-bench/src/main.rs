@@ -90,7 +90,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let place = Place::new(args.seconds)?;
     let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
-    let limits: Vec<Limit<'_>> = harness::limits(&place).into_iter().filter(|limit| wanted(limit.name)).collect();
+    let limits = harness::limits(&place).into_iter().chain(net::limits(&place));
+    let limits: Vec<Limit<'_>> = limits.filter(|limit| wanted(limit.name)).collect();
     if args.list {
         rows.iter()
             .map(|row| row.name.as_str())

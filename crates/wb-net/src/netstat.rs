@@ -1,4 +1,4 @@
-//! What the kernel's network interfaces count: the independent check of what the engine says.
+//! What the kernel counts of its network interfaces and protocols: the independent check of what the engine says.
 
 use std::collections::BTreeMap;
 
@@ -24,33 +24,47 @@ pub struct Interface {
     pub errors_out: u64,
 }
 
-/// A look at all interfaces.
+/// What the protocols did, of IPv4 and IPv6 together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Protocols {
+    /// TCP's segments that were sent again.
+    pub tcp_retransmits: u64,
+    /// UDP's datagrams that no socket was for: strangers', and those that came after their socket was gone.
+    pub udp_for_nobody: u64,
+    /// UDP's datagrams that were dropped because the receiver's buffer was full.
+    pub udp_receive_full: u64,
+    /// UDP's datagrams that were dropped because the sender's buffer was full.
+    pub udp_send_full: u64,
+}
+
+/// What the kernel counted from one look to another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Of the interfaces through which anything went.
+    pub interfaces: Vec<Interface>,
+    /// Of the protocols.
+    pub protocols: Protocols,
+}
+
+/// A look at all of it.
 #[derive(Debug, Clone, Default)]
-pub struct Netstat(BTreeMap<String, Interface>);
+pub struct Netstat {
+    interfaces: BTreeMap<String, Interface>,
+    protocols: Protocols,
+}
 
 impl Netstat {
     /// Now; empty where the kernel does not tell.
     pub fn now() -> Self {
-        std::fs::read_to_string("/proc/self/net/dev").map_or_else(|_| Self::default(), |text| Self::parse(&text))
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
+        let protocols = Protocols::parse(&read("snmp"), &read("snmp6"));
+        Self { interfaces: interfaces(&read("dev")), protocols }
     }
 
-    fn parse(text: &str) -> Self {
-        let line = |line: &str| {
-            let (name, figures) = line.split_once(':')?;
-            let figures: Vec<u64> = figures.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
-            let [bytes_in, packets_in, errors_in, drops_in, ..] = figures[..] else { return None };
-            let [bytes_out, packets_out, errors_out, drops_out, ..] = figures.get(8..)?[..] else { return None };
-            let name = name.trim().to_owned();
-            let (errors_in, errors_out) = (errors_in + drops_in, errors_out + drops_out);
-            Some(Interface { name, packets_in, packets_out, bytes_in, bytes_out, errors_in, errors_out })
-        };
-        Self(text.lines().skip(2).filter_map(line).map(|interface| (interface.name.clone(), interface)).collect())
-    }
-
-    /// What went through since an earlier look, of interfaces through which anything did.
-    pub fn since(&self, before: &Self) -> Vec<Interface> {
-        let moved = self.0.values().filter_map(|now| {
-            let before = before.0.get(&now.name)?;
+    /// What was counted since an earlier look.
+    pub fn since(&self, before: &Self) -> Counted {
+        let moved = self.interfaces.values().filter_map(|now| {
+            let before = before.interfaces.get(&now.name)?;
             let since = |part: fn(&Interface) -> u64| part(now).saturating_sub(part(before));
             Some(Interface {
                 name: now.name.clone(),
@@ -62,8 +76,55 @@ impl Netstat {
                 errors_out: since(|interface| interface.errors_out),
             })
         });
-        moved.filter(|interface| interface.packets_in + interface.packets_out > 0).collect()
+        let interfaces = moved.filter(|interface| interface.packets_in + interface.packets_out > 0).collect();
+        let since = |part: fn(&Protocols) -> u64| part(&self.protocols).saturating_sub(part(&before.protocols));
+        let protocols = Protocols {
+            tcp_retransmits: since(|protocols| protocols.tcp_retransmits),
+            udp_for_nobody: since(|protocols| protocols.udp_for_nobody),
+            udp_receive_full: since(|protocols| protocols.udp_receive_full),
+            udp_send_full: since(|protocols| protocols.udp_send_full),
+        };
+        Counted { interfaces, protocols }
     }
+}
+
+impl Protocols {
+    /// From /proc/net/snmp, which has a line of names before each line of figures, and /proc/net/snmp6, which has a
+    /// name and a figure on each.
+    fn parse(snmp: &str, snmp6: &str) -> Self {
+        let lines: Vec<&str> = snmp.lines().collect();
+        let figure = |protocol: &str, name: &str| {
+            let mut of = lines.iter().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
+            let (names, figures) = of.next().zip(of.next())?;
+            let position = names.split_whitespace().position(|other| other == name)?;
+            figures.split_whitespace().nth(position)?.parse::<u64>().ok()
+        };
+        let figure6 = |name: &str| {
+            let line = snmp6.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        let udp = |name: &str| figure("Udp", name).unwrap_or(0) + figure6(&format!("Udp6{name}")).unwrap_or(0);
+        Self {
+            tcp_retransmits: figure("Tcp", "RetransSegs").unwrap_or(0),
+            udp_for_nobody: udp("NoPorts"),
+            udp_receive_full: udp("RcvbufErrors"),
+            udp_send_full: udp("SndbufErrors"),
+        }
+    }
+}
+
+/// From /proc/net/dev.
+fn interfaces(text: &str) -> BTreeMap<String, Interface> {
+    let line = |line: &str| {
+        let (name, figures) = line.split_once(':')?;
+        let figures: Vec<u64> = figures.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
+        let [bytes_in, packets_in, errors_in, drops_in, ..] = figures[..] else { return None };
+        let [bytes_out, packets_out, errors_out, drops_out, ..] = figures.get(8..)?[..] else { return None };
+        let name = name.trim().to_owned();
+        let (errors_in, errors_out) = (errors_in + drops_in, errors_out + drops_out);
+        Some(Interface { name, packets_in, packets_out, bytes_in, bytes_out, errors_in, errors_out })
+    };
+    text.lines().skip(2).filter_map(line).map(|interface| (interface.name.clone(), interface)).collect()
 }
 
 #[cfg(test)]
@@ -77,8 +138,19 @@ mod tests {
                 "Inter-|   Receive  |  Transmit\n face |bytes\n    lo: {bytes} {packets} 1 2 0 0 0 0 {bytes} {packets} 0 0 0 0 0 0\n  eth0: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n"
             )
         };
-        let moved = Netstat::parse(&text(5000, 7)).since(&Netstat::parse(&text(1000, 3)));
+        let look = |bytes, packets| Netstat { interfaces: interfaces(&text(bytes, packets)), ..Netstat::default() };
+        let moved = look(5000, 7).since(&look(1000, 3)).interfaces;
         assert_eq!(moved.len(), 1);
         assert_eq!((moved[0].name.as_str(), moved[0].bytes_in, moved[0].packets_out), ("lo", 4000, 4));
+    }
+
+    #[test]
+    fn protocols_are_found_by_their_names() {
+        let snmp = "Tcp: RtoMin RetransSegs\nTcp: 200 7\nUdp: InDatagrams NoPorts RcvbufErrors SndbufErrors\n\
+            Udp: 100 3 4 5\nUdpLite: InDatagrams NoPorts\nUdpLite: 0 9\n";
+        let snmp6 = "Udp6InDatagrams  1\nUdp6NoPorts  2\nUdp6RcvbufErrors 1\n";
+        let wanted = Protocols { tcp_retransmits: 7, udp_for_nobody: 5, udp_receive_full: 5, udp_send_full: 5 };
+        assert_eq!(Protocols::parse(snmp, snmp6), wanted);
+        assert_eq!(Protocols::parse("", ""), Protocols::default());
     }
 }

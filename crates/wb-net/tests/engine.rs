@@ -46,6 +46,26 @@ fn requests_are_answered_over_every_protocol() {
 }
 
 #[test]
+fn datagrams_go_in_batches_and_every_one_counts() {
+    for threads in [128, 0] {
+        for (protocol, size) in [(Protocol::Udp, 64), (Protocol::UnixDgram, 64), (Protocol::Udp, 4)] {
+            let settings = Settings { threads, ..Settings::default() };
+            // More than go with one system call, and a rest.
+            let batched = Flowop { count: 150, batch: 100, ..send(size) };
+            let (ended, client, server) =
+                run(&profile(2, protocol, transaction(Extent::Iterations(10), vec![batched])), &settings);
+            let (sent, received) = (&client.groups[0].transactions[1], &server.groups[0].transactions[1]);
+            assert_eq!((sent.flowops[0].count, sent.flowops[0].bytes), (3000, 3000 * u64::from(size)), "{protocol:?}");
+            let moved = ended.datagrams[0];
+            println!("{protocol:?} {threads}: {} of {} arrived", moved.server_received, moved.client_sent);
+            assert_eq!(moved.client_sent, 3000);
+            assert!(moved.server_received <= 3000 && received.flowops[0].count <= moved.server_received);
+            assert!(received.flowops[0].count > 0);
+        }
+    }
+}
+
+#[test]
 fn connections_are_made_over_and_over() {
     for (threads, protocol) in [(128, Protocol::Tcp), (0, Protocol::Tcp), (128, Protocol::Unix), (0, Protocol::Unix)] {
         let settings = Settings { threads, ..Settings::default() };

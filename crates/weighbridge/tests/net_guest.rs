@@ -42,14 +42,14 @@ fn seen(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i32, Strin
             println!("SKIPPED: the network engine where the kernel has all protocols: {missing}");
             return None;
         }
-        outcome => outcome.unwrap(),
+        outcome => outcome.expect("a machine"),
     };
     println!("{}", outcome.output);
     let mut ended = Vec::new();
     let mut said = String::new();
     for line in outcome.output.lines() {
         match line.strip_prefix("ended with ") {
-            Some(code) => ended.push((code.parse().unwrap(), std::mem::take(&mut said))),
+            Some(code) => ended.push((code.parse().expect("a code"), std::mem::take(&mut said))),
             None => said += &format!("{line}\n"),
         }
     }

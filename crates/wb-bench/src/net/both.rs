@@ -26,22 +26,38 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs them and prints what the client printed.
 pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
-    let both: Both = serde_json::from_str(both)?;
-    let mut server = Running(command(&both.server, &both.env)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
-    let deadline = Instant::now() + PATIENCE;
-    while !listens(both.port) {
-        if server.0.try_wait()?.is_some() || Instant::now() > deadline {
-            return Err(format!("{} does not listen at port {}", both.server.join(" "), both.port).into());
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    let client = command(&both.client, &both.env)?.output()?;
-    if !client.status.success() {
-        let printed = [&client.stdout[..], &client.stderr].concat();
-        return Err(format!("{}: {}", both.client.join(" "), String::from_utf8_lossy(&printed)).into());
-    }
-    print!("{}", String::from_utf8_lossy(&client.stdout));
+    print!("{}", serde_json::from_str::<Both>(both)?.measure()?.printed);
     Ok(())
+}
+
+/// What two programs left.
+pub(super) struct Measured {
+    /// By the client.
+    pub(super) printed: String,
+    /// The most memory that the server held, in bytes; none if it has ended by itself.
+    pub(super) server_memory: Option<u64>,
+}
+
+impl Both {
+    pub(super) fn measure(&self) -> Result<Measured, Box<dyn Error>> {
+        let mut server =
+            Running(command(&self.server, &self.env)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+        let deadline = Instant::now() + PATIENCE;
+        while !listens(self.port) {
+            if server.0.try_wait()?.is_some() || Instant::now() > deadline {
+                return Err(format!("{} does not listen at port {}", self.server.join(" "), self.port).into());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        let client = command(&self.client, &self.env)?.output()?;
+        if !client.status.success() {
+            let printed = [&client.stdout[..], &client.stderr].concat();
+            return Err(format!("{}: {}", self.client.join(" "), String::from_utf8_lossy(&printed)).into());
+        }
+        let status = procfs::process::Process::new(server.0.id() as i32).and_then(|server| server.status());
+        let server_memory = status.ok().and_then(|status| status.vmhwm).map(|kilobytes| kilobytes * 1024);
+        Ok(Measured { printed: String::from_utf8_lossy(&client.stdout).into_owned(), server_memory })
+    }
 }
 
 /// A program that ends with this.

@@ -4,6 +4,7 @@
 //! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms on.
 
 mod both;
+mod growth;
 mod peers;
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
 use wb_kernels::cpus;
 
 pub(crate) use both::{Both, run};
+pub(crate) use growth::limits;
 
 /// Which CPUs the two ends have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,15 +115,17 @@ pub(crate) enum Peer {
     Bare,
     /// OpenSSL's own loop.
     OpenSsl,
+    /// Our engine with `-n`: what recording every time costs.
+    Unrecorded,
 }
 
 const LOADS: [(Load, &[Peer]); 11] = [
-    (Load::TcpStream { bytes: 8 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
+    (Load::TcpStream { bytes: 8 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare, Peer::Unrecorded]),
     (Load::TcpStream { bytes: 8 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
     (Load::TcpStream { bytes: 64 << 10, strands: 1 }, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
     (Load::TcpStream { bytes: 64 << 10, strands: 2 }, &[Peer::Iperf3, Peer::Bare]),
-    (Load::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare]),
-    (Load::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare]),
+    (Load::TcpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
+    (Load::UdpRr, &[Peer::Qperf, Peer::Sockperf, Peer::Bare, Peer::Unrecorded]),
     (Load::UdpStream, &[Peer::Iperf3, Peer::Qperf, Peer::Bare]),
     (Load::TlsStream { bytes: 8 << 10 }, &[Peer::OpenSsl]),
     (Load::TlsStream { bytes: 64 << 10 }, &[Peer::OpenSsl]),

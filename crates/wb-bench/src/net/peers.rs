@@ -26,7 +26,7 @@ pub(super) fn ours(place: &Place, load: Load, cores: Cores) -> Result<Side, Stri
         Load::UdpRr => vec!["udp-rr".into()],
         Load::UdpStream => ["stream", "--protocols", "udp"].map(str::to_owned).to_vec(),
         Load::TlsStream { .. } => ["stream", "--protocols", "ssl"].map(str::to_owned).to_vec(),
-        Load::Connect => return connect(place, client, server, port, &program),
+        Load::Connect => return profiled(place, load, cores, &[]),
     };
     preset.extend(["--message-sizes".into(), bytes, "--instances".into(), load.strands().to_string()]);
     preset.extend(["--runtime".into(), place.seconds.to_string(), format!("127.0.0.1:{port}"), "--json".into()]);
@@ -41,19 +41,52 @@ pub(super) fn ours(place: &Place, load: Load, cores: Cores) -> Result<Side, Stri
     })
 }
 
-/// Connections that are opened and closed, which no preset does without a message.
-fn connect(place: &Place, client: usize, server: usize, port: u16, program: &str) -> Result<Side, String> {
-    let profile = place.folder().join("connect.xml");
-    let text = format!(
-        r#"<profile name="connect"><group nthreads="1"><transaction duration="{}s">
-        <flowop type="connect" options="remotehost=127.0.0.1 protocol=tcp"/><flowop type="disconnect"/>
-        </transaction></group></profile>"#,
-        place.seconds
-    );
+/// Our engine with a profile and more flags than presets have, one strand.
+fn profiled(place: &Place, load: Load, cores: Cores, flags: &[&str]) -> Result<Side, String> {
+    let (client, server) = cores.pick()?;
+    let port = free_port()?;
+    let program = place.weighbridge()?.display().to_string();
+    let protocol = if load == Load::UdpRr { "udp" } else { "tcp" };
+    let connect = format!(r#"<flowop type="connect" options="remotehost=127.0.0.1 protocol={protocol} tcp_nodelay"/>"#);
+    let disconnect = r#"<flowop type="disconnect"/>"#;
+    let write = format!(r#"<flowop type="write" options="size={}"/>"#, load.bytes());
+    let flowops = match load {
+        Load::TcpRr | Load::UdpRr => format!(r#"{write}<flowop type="read" options="size={REQUEST}"/>"#),
+        Load::Connect => format!("{connect}{disconnect}"),
+        _ => write,
+    };
+    let middle = format!(r#"<transaction duration="{}s">{flowops}</transaction>"#, place.seconds);
+    let transactions = match load {
+        Load::Connect => middle,
+        _ => format!("<transaction>{connect}</transaction>{middle}<transaction>{disconnect}</transaction>"),
+    };
+    let profile = place.folder().join(format!("{}.xml", load.name()));
+    let text = format!(r#"<profile name="bench"><group nthreads="1">{transactions}</group></profile>"#);
     std::fs::write(&profile, text).map_err(|error| error.to_string())?;
-    let run = ["run".into(), profile.display().to_string(), "-P".into(), port.to_string(), "--json".into()].to_vec();
-    let both = both(program, client, server, port, run);
-    side(place, "weighbridge", &both, |printed| printed["totals"]["rounds-per-second"].as_f64())
+    let mut run = vec!["run".into(), profile.display().to_string(), "-P".into(), port.to_string(), "--json".into()];
+    run.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    let both = both(&program, client, server, port, run);
+    let name = if flags.is_empty() { "weighbridge" } else { "weighbridge -n" };
+    side(place, name, &both, move |printed| {
+        let totals = &printed["totals"];
+        match load {
+            Load::TcpStream { .. } => totals["throughput"].as_f64(),
+            _ => totals["rounds-per-second"].as_f64(),
+        }
+    })
+}
+
+/// Round trips over so many connections, by one client and one server that goes on afterwards.
+pub(super) fn many(place: &Place, connections: u32) -> Result<Both, String> {
+    let (client, server) = Cores::Cross.pick()?;
+    let port = free_port()?;
+    let program = place.weighbridge()?.display().to_string();
+    let (bytes, connections, seconds) = (REQUEST.to_string(), connections.to_string(), place.seconds.to_string());
+    let at = format!("127.0.0.1:{port}");
+    let run = ["rr", "-l", &bytes, "-n", &connections, "-t", &seconds, &at, "--json"].map(str::to_owned).to_vec();
+    let mut both = both(&program, client, server, port, run);
+    both.server.retain(|word| word != "--once");
+    Ok(both)
 }
 
 fn both(program: &str, client: usize, server: usize, port: u16, run: Vec<String>) -> Both {
@@ -74,6 +107,7 @@ impl Peer {
             Self::Sockperf => "sockperf",
             Self::Bare => "bare loop",
             Self::OpenSsl => "openssl loop",
+            Self::Unrecorded => "itself with -n",
         }
     }
 
@@ -84,6 +118,7 @@ impl Peer {
             Self::Sockperf => sockperf(place, load, cores),
             Self::Bare => bare(place, load, cores),
             Self::OpenSsl => openssl(place, load, cores),
+            Self::Unrecorded => profiled(place, load, cores, &["-n"]),
         }
     }
 }

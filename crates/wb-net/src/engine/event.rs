@@ -22,7 +22,7 @@ use super::{
     site::Input,
     strand::{Step, Strand},
     usage::Usage,
-    work::{Fault, Settings},
+    work::{Fault, Settings, StrandTotals},
 };
 use crate::transport::Wait;
 
@@ -61,10 +61,18 @@ struct Running {
     before: Usage,
 }
 
+/// What a strand does.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Duty {
+    #[default]
+    Nothing,
+    Transaction,
+    Settling,
+}
+
 #[derive(Clone, Default)]
 struct State {
-    /// Whether it is in a transaction.
-    runs: bool,
+    duty: Duty,
     /// Whether it stands in the queue.
     queued: bool,
     /// Which of its timers is meant.
@@ -150,18 +158,16 @@ impl<'a> Loop<'a> {
                 }
                 Ok(Told::Settle { group, totals }) => {
                     let Some(crew) = self.crew(group) else { continue };
-                    for theirs in totals {
-                        let crew = &mut self.crews[crew];
-                        let Some(strand) = crew.strands.iter_mut().find(|strand| strand.index == theirs.strand) else {
-                            continue;
-                        };
-                        let heard = match strand.settle(&theirs.connections, &mut self.buffer) {
-                            Ok(()) => Heard::Settled { group, totals: strand.totals() },
-                            Err(fault) => Heard::Failed(fault),
-                        };
-                        self.tell(heard);
+                    let mut totals: HashMap<u32, StrandTotals> =
+                        totals.into_iter().map(|totals| (totals.strand, totals)).collect();
+                    for strand in 0..self.states[crew].len() {
+                        let settled = &mut self.crews[crew].strands[strand];
+                        if let Some(theirs) = totals.remove(&settled.index) {
+                            settled.settles(theirs.connections);
+                            self.states[crew][strand].duty = Duty::Settling;
+                            self.queue(crew, strand);
+                        }
                     }
-                    self.next_tending = Some(0);
                 }
             }
         }
@@ -178,9 +184,8 @@ impl<'a> Loop<'a> {
         self.running[index] = Running { transaction, end, left: crew.strands.len(), before: Usage::of_thread() };
         for (position, strand) in crew.strands.iter_mut().enumerate() {
             strand.begin(transaction, began, end);
-            self.states[index][position].runs = true;
+            self.states[index][position].duty = Duty::Transaction;
         }
-        clock::sleep_until(began);
         for strand in 0..self.states[index].len() {
             self.queue(index, strand);
         }
@@ -188,7 +193,7 @@ impl<'a> Loop<'a> {
 
     fn queue(&mut self, crew: usize, strand: usize) {
         let state = &mut self.states[crew][strand];
-        if state.runs && !state.queued {
+        if state.duty != Duty::Nothing && !state.queued {
             state.queued = true;
             self.ready.push_back((crew, strand));
         }
@@ -200,33 +205,42 @@ impl<'a> Loop<'a> {
             let Some((crew, strand)) = self.ready.pop_front() else { return };
             self.states[crew][strand].queued = false;
             let Crew { notes, strands } = &mut self.crews[crew];
-            match strands[strand].advance(&mut notes.context(&mut self.buffer)) {
+            let step = match self.states[crew][strand].duty {
+                // It ended while it stood in the queue.
+                Duty::Nothing => continue,
+                Duty::Transaction => strands[strand].advance(&mut notes.context(&mut self.buffer)),
+                Duty::Settling => strands[strand].settle(&mut self.buffer),
+            };
+            match step {
                 Step::Yield => self.queue(crew, strand),
                 Step::Wait(wait) => self.watch(crew, strand, &wait),
-                Step::Ended => {
-                    let heard = Heard::Ended {
-                        group: self.crews[crew].notes.group,
-                        totals: self.crews[crew].strands[strand].totals(),
-                    };
-                    self.done(crew, strand, heard);
-                }
-                Step::Failed(fault) => self.done(crew, strand, Heard::Failed(fault)),
+                Step::Ended => self.done(crew, strand, None),
+                Step::Failed(fault) => self.done(crew, strand, Some(fault)),
             }
         }
     }
 
-    fn done(&mut self, crew: usize, strand: usize, heard: Heard) {
-        self.states[crew][strand].runs = false;
+    /// A strand is done with its duty, or failed at it.
+    fn done(&mut self, crew: usize, strand: usize, fault: Option<Fault>) {
+        let state = &mut self.states[crew][strand];
+        let duty = std::mem::take(&mut state.duty);
+        state.timer += 1;
         self.next_tending = Some(0);
-        self.states[crew][strand].timer += 1;
-        let running = &mut self.running[crew];
-        running.left -= 1;
-        let notes = &mut self.crews[crew].notes;
-        notes.end(running.transaction, running.end);
-        if running.left == 0 && notes.plan.matters(running.transaction) {
-            notes.usage.add(Usage::of_thread().since(running.before));
+        let Crew { notes, strands } = &mut self.crews[crew];
+        if duty == Duty::Transaction {
+            let running = &mut self.running[crew];
+            running.left -= 1;
+            notes.end(running.transaction, running.end);
+            if running.left == 0 && notes.plan.matters(running.transaction) {
+                notes.usage.add(Usage::of_thread().since(running.before));
+            }
         }
-        self.tell(heard);
+        let (group, totals) = (notes.group, strands[strand].totals());
+        self.tell(match (fault, duty) {
+            (Some(fault), _) => Heard::Failed(fault),
+            (None, Duty::Settling) => Heard::Settled { group, totals },
+            (None, _) => Heard::Ended { group, totals },
+        });
     }
 
     #[allow(unsafe_code)]
@@ -261,7 +275,7 @@ impl<'a> Loop<'a> {
         }
         let mut again = false;
         for (crew, states) in self.crews.iter_mut().zip(&self.states) {
-            for (strand, _) in crew.strands.iter_mut().zip(states).filter(|(_, state)| !state.runs) {
+            for (strand, _) in crew.strands.iter_mut().zip(states).filter(|(_, state)| state.duty == Duty::Nothing) {
                 again |= strand.tend();
             }
         }

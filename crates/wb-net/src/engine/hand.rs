@@ -205,8 +205,7 @@ pub(super) fn blocking(
                 let before = Usage::of_thread();
                 notes.begin(transaction, began, end);
                 strand.begin(transaction, began, end);
-                clock::sleep_until(began);
-                let failed = carry_out(&mut strand, &mut notes.context(&mut buffer));
+                let failed = until_done(|| strand.advance(&mut notes.context(&mut buffer)));
                 notes.end(transaction, end);
                 if notes.plan.matters(transaction) {
                     notes.usage.add(Usage::of_thread().since(before));
@@ -218,10 +217,10 @@ pub(super) fn blocking(
             }
             Told::Look { .. } => true,
             Told::Settle { totals, .. } => {
-                let theirs = totals.first().map_or(&[][..], |totals| &totals.connections);
-                match strand.settle(theirs, &mut buffer) {
-                    Ok(()) => tell(Heard::Settled { group, totals: strand.totals() }),
-                    Err(fault) => tell(Heard::Failed(fault)),
+                strand.settles(totals.into_iter().next().map(|totals| totals.connections).unwrap_or_default());
+                match until_done(|| strand.settle(&mut buffer)) {
+                    None => tell(Heard::Settled { group, totals: strand.totals() }),
+                    Some(fault) => tell(Heard::Failed(fault)),
                 }
             }
             Told::Report => {
@@ -249,9 +248,10 @@ fn next(told: &Receiver<Told>, strand: &mut Strand) -> Result<Told, RecvTimeoutE
     told.recv().map_err(|_| RecvTimeoutError::Disconnected)
 }
 
-fn carry_out(strand: &mut Strand, context: &mut Context<'_>) -> Option<Fault> {
+/// Goes on, and waits where that is to be done; says what failed.
+fn until_done(mut go_on: impl FnMut() -> Step) -> Option<Fault> {
     loop {
-        match strand.advance(context) {
+        match go_on() {
             Step::Wait(wait) => wait::block(&wait, None),
             Step::Yield => {}
             Step::Ended => return None,

@@ -7,7 +7,7 @@ use super::{
     usage::Usage,
     work::{Executor, Progress, Side},
 };
-use crate::netstat::Interface;
+use crate::netstat::Counted;
 use crate::transport::Info;
 
 /// What a site measured.
@@ -19,8 +19,8 @@ pub struct Report {
     pub groups: Vec<GroupReport>,
     /// Looks at what was done, over time.
     pub progress: Vec<Progress>,
-    /// What the kernel's network interfaces counted meanwhile.
-    pub interfaces: Vec<Interface>,
+    /// What the kernel counted meanwhile.
+    pub counted: Counted,
     /// Connections and datagrams from elsewhere that were dropped.
     pub refused: u64,
     /// How strands were carried out.

@@ -383,7 +383,7 @@ impl State {
             side: self.prepared.side,
             groups,
             progress: std::mem::take(&mut self.progress),
-            interfaces: Netstat::now().since(&self.netstat),
+            counted: Netstat::now().since(&self.netstat),
             refused,
             executor: self.prepared.executor,
         }

@@ -378,7 +378,7 @@ fn machine(profile: &Profile, name: String, address: Option<String>, report: Opt
         cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
         sent_bytes: last.sent,
         received_bytes: last.received,
-        interfaces: report.map(|report| report.interfaces.clone()).unwrap_or_default(),
+        counted: report.map(|report| report.counted.clone()).unwrap_or_default(),
         refused: report.map_or(0, |report| report.refused),
         progress: whole.0.zip(whole.1).map(|whole| points(progress, whole)).unwrap_or_default(),
     }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::usage::Usage;
-use crate::netstat::Interface;
+use crate::netstat::Counted;
 use crate::transport::Info;
 
 pub use nested::{NestedLatency, NestedRow};
@@ -271,8 +271,9 @@ pub struct Machine {
     pub sent_bytes: u64,
     /// Bytes that its strands received in complete messages, from beginning to end.
     pub received_bytes: u64,
-    /// What its network interfaces counted from beginning to end, whoever's traffic it was.
-    pub interfaces: Vec<Interface>,
+    /// What its kernel counted from beginning to end, whoever's traffic it was.
+    #[serde(flatten)]
+    pub counted: Counted,
     /// Connections from elsewhere that were dropped.
     pub refused: u64,
     /// What it did in the data phase, by interval.

@@ -4,23 +4,25 @@
 //! ends on the server when the client is done and everything that was sent has come. Then both settle: each takes in
 //! what the other says it sent, so that the next transaction begins on quiet connections.
 
+mod ended;
+mod hear;
+mod introduce;
+mod totals;
+
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
-use tokio::{
-    sync::mpsc::UnboundedReceiver,
-    time::{Instant, sleep_until, timeout_at},
-};
+use tokio::{sync::mpsc::UnboundedReceiver, time::Instant};
 
+pub use self::ended::{Datagrams, Ended, Failure};
+use self::hear::PATIENCE;
 use crate::engine::{
     clock::Nanos,
     raw::RawTime,
     report::Report,
-    work::{
-        Assignment, ConnectionTotals, Event, Executor, Fault, Link, LinkAnnouncement, Order, Progress, StrandTotals,
-    },
+    work::{Assignment, Event, Executor, Order, Progress, StrandTotals},
 };
 use crate::language::{Action, Extent, Flowop, Profile, Transaction};
 
@@ -53,83 +55,8 @@ pub trait Observer {
     fn raw(&mut self, times: &[RawTime]);
 }
 
-/// How a run ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// Why it did not go to its end.
-    pub fault: Option<Failure>,
-    /// What each party measured, in their order; none if it did not say.
-    pub reports: Vec<Option<Report>>,
-    /// How each party carried out its strands.
-    pub executors: Vec<Option<Executor>>,
-    /// Transactions that were cut, as group and transaction.
-    pub cut: Vec<(usize, usize)>,
-    /// What client and server sent and received, by group: datagrams that were lost are the difference.
-    pub datagrams: Vec<Datagrams>,
-}
-
-/// Datagrams of a group, both sides counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Datagrams {
-    /// Sent by the client.
-    pub client_sent: u64,
-    /// Of those, received by the server.
-    pub server_received: u64,
-    /// Sent by the server.
-    pub server_sent: u64,
-    /// Of those, received by the client.
-    pub client_received: u64,
-}
-
-impl std::iter::Sum for Datagrams {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            client_sent: sum.client_sent + one.client_sent,
-            server_received: sum.server_received + one.server_received,
-            server_sent: sum.server_sent + one.server_sent,
-            client_received: sum.client_received + one.client_received,
-        })
-    }
-}
-
-/// Why a run did not go to its end.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// A strand or site could not go on.
-    #[error("{}{fault}", host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default())]
-    Fault {
-        /// At which host; none for this machine.
-        host: Option<String>,
-        /// Why.
-        fault: Fault,
-    },
-    /// A party is gone.
-    #[error("{} was lost: {why}", host.as_deref().unwrap_or("a process of this machine"))]
-    Lost {
-        /// Which host; none for a process of this machine.
-        host: Option<String>,
-        /// What is known of it.
-        why: String,
-    },
-    /// The user ended it.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-/// How long parties may take for what is not measured.
-const PATIENCE: Duration = Duration::from_secs(15);
-
 /// How much later than its window a transaction may end.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// A server that says nothing for so long is lost.
-const SILENCE: Duration = Duration::from_secs(5);
-
-/// After a failure here, one of a server that caused it is heard of within this time.
-const HINDSIGHT: Duration = Duration::from_millis(500);
-
-/// Between two signs of life to the servers.
-const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Runs a profile with these parties.
 pub async fn coordinate(
@@ -199,9 +126,6 @@ struct Progressing {
     datagrams: BTreeMap<(u32, u32, u32), Datagrams>,
 }
 
-/// What the client and the server say of a connection.
-type Pair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
-
 impl Coordinator<'_> {
     async fn carry_out(&mut self) -> Result<(), Failure> {
         self.introduce().await?;
@@ -222,45 +146,6 @@ impl Coordinator<'_> {
                 return Err(self.nonsense(party));
             }
             self.keep(party, event);
-        }
-        Ok(())
-    }
-
-    /// Gets every party ready, and tells each the others' addresses.
-    async fn introduce(&mut self) -> Result<(), Failure> {
-        for party in &self.parties {
-            let assignment = Box::new(party.assignment.clone());
-            (party.order)(Order::Prepare(assignment));
-        }
-        let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.parties.iter().map(|_| None).collect();
-        while let Some(missing) = links.iter().position(Option::is_none) {
-            match self.next_within(PATIENCE, missing).await? {
-                (party, Event::Prepared { links: announced, executor }) => {
-                    self.executors[party] = Some(executor);
-                    links[party] = Some(announced);
-                }
-                (party, _) => return Err(self.nonsense(party)),
-            }
-        }
-        let hosts: HashMap<Link, String> = hosts_of_links(self.profile);
-        let (mut of_clients, mut of_servers) = (Vec::new(), Vec::new());
-        for (party, links) in self.parties.iter().zip(links) {
-            let into = if party.host.is_some() { &mut of_servers } else { &mut of_clients };
-            into.extend(links.into_iter().flatten());
-        }
-        for party in &self.parties {
-            let links = match &party.host {
-                None => of_servers.clone(),
-                Some(host) => of_clients.iter().filter(|link| hosts.get(&link.link) == Some(host)).cloned().collect(),
-            };
-            (party.order)(Order::Meet(links));
-        }
-        let mut met = vec![false; self.parties.len()];
-        while let Some(missing) = met.iter().position(|met| !met) {
-            match self.next_within(PATIENCE, missing).await? {
-                (party, Event::Met) => met[party] = true,
-                (party, _) => return Err(self.nonsense(party)),
-            }
         }
         Ok(())
     }
@@ -353,78 +238,6 @@ impl Coordinator<'_> {
         self.begin(group);
     }
 
-    /// Whether everything that was sent has come.
-    fn is_quiet(&self, group: usize) -> bool {
-        let pairs = self.pairs(group);
-        pairs.values().all(|pair| match pair {
-            (Some(client), Some(server)) => client.sent == server.received && server.sent == client.received,
-            _ => true,
-        })
-    }
-
-    /// What both sides of each connection moved: by host, strand and ordinal.
-    fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), Pair> {
-        let mut pairs: BTreeMap<_, Pair> = BTreeMap::new();
-        for (&party, strands) in &self.groups[group].totals {
-            let server = self.position(party);
-            for strand in strands {
-                for totals in &strand.connections {
-                    let host = server.unwrap_or(totals.host);
-                    let pair = pairs.entry((host, strand.strand, totals.ordinal)).or_default();
-                    *(if server.is_some() { &mut pair.1 } else { &mut pair.0 }) = Some(*totals);
-                }
-            }
-        }
-        pairs
-    }
-
-    /// The position of a server among the client's hosts.
-    fn position(&self, party: usize) -> Option<u32> {
-        let host = self.parties[party].host.as_ref()?;
-        let client = self.parties.iter().find(|party| party.host.is_none())?;
-        client.assignment.hosts.keys().position(|other| other == host).map(|position| position as u32)
-    }
-
-    /// Tells each server what its clients' strands moved with it.
-    fn tell_servers(&self, group: usize, order: impl Fn(usize, Vec<StrandTotals>) -> Order) {
-        for party in self.expected(group, true) {
-            let position = self.position(party);
-            let clients = self.expected(group, false).filter_map(|client| self.groups[group].totals.get(&client));
-            let totals = clients.flatten().map(|strand| StrandTotals {
-                strand: strand.strand,
-                connections: strand
-                    .connections
-                    .iter()
-                    .filter(|totals| Some(totals.host) == position)
-                    .map(|totals| ConnectionTotals { host: 0, ..*totals })
-                    .collect(),
-                opened: vec![position.and_then(|host| strand.opened.get(host as usize).copied()).unwrap_or(0)],
-            });
-            (self.parties[party].order)(order(group, totals.collect()));
-        }
-    }
-
-    /// Tells the clients' sites what all servers' strands moved.
-    fn tell_clients(&self, group: usize, order: impl Fn(usize, Vec<StrandTotals>) -> Order) {
-        let mut totals: BTreeMap<u32, StrandTotals> = BTreeMap::new();
-        for server in self.expected(group, true) {
-            let Some(host) = self.position(server) else { continue };
-            for strand in self.groups[group].totals.get(&server).into_iter().flatten() {
-                let all = totals.entry(strand.strand).or_insert_with(|| StrandTotals {
-                    strand: strand.strand,
-                    connections: Vec::new(),
-                    opened: Vec::new(),
-                });
-                all.connections.extend(strand.connections.iter().map(|totals| ConnectionTotals { host, ..*totals }));
-            }
-        }
-        for client in self.expected(group, false) {
-            let strands = &self.parties[client].assignment.strands[group];
-            let mine = totals.values().filter(|totals| strands.contains(&totals.strand)).cloned().collect();
-            (self.parties[client].order)(order(group, mine));
-        }
-    }
-
     /// The parties that have strands of a group: servers or clients.
     fn expected(&self, group: usize, servers: bool) -> impl Iterator<Item = usize> {
         let parties = self.parties.iter().enumerate();
@@ -438,143 +251,6 @@ impl Coordinator<'_> {
             (party.order)(order());
         }
     }
-
-    /// The next event that has to be acted on.
-    async fn next(&mut self) -> Result<(usize, Event), Failure> {
-        let mut beat = Instant::now() + HEARTBEAT;
-        loop {
-            let overdue = self.groups.iter().filter(|group| !group.done).filter_map(|group| group.deadline).min();
-            let wake = overdue.map_or(beat, |overdue| overdue.min(beat));
-            tokio::select! {
-                news = self.events.recv() => {
-                    let Some((party, news)) = news else { return Err(lost(None, "nobody is left")) };
-                    if let Some(event) = self.sift(party, news)? {
-                        return Ok((party, event));
-                    }
-                }
-                () = sleep_until(wake) => {
-                    let now = Instant::now();
-                    if overdue.is_some_and(|overdue| now >= overdue) {
-                        return Err(lost(self.silent_party(), "its strands did not end with their window"));
-                    }
-                    if now >= beat {
-                        self.order_all(|| Order::Alive);
-                        beat = now + HEARTBEAT;
-                    }
-                    for (party, heard) in self.parties.iter().zip(&self.heard) {
-                        if party.host.is_some() && now > *heard + SILENCE {
-                            return Err(lost(party.host.clone(), "it has said nothing for 5 s"));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The next event, which must come in time; `missing` is a party that has not answered yet.
-    async fn next_within(&mut self, patience: Duration, missing: usize) -> Result<(usize, Event), Failure> {
-        let deadline = Instant::now() + patience;
-        let mut beat = Instant::now() + HEARTBEAT;
-        // The groups' own deadlines do not count here, nor does silence: there is nothing to say yet.
-        loop {
-            match timeout_at(deadline.min(beat), self.events.recv()).await {
-                Ok(Some((party, news))) => {
-                    if let Some(event) = self.sift(party, news)? {
-                        return Ok((party, event));
-                    }
-                }
-                Ok(None) => return Err(lost(None, "nobody is left")),
-                Err(_) if Instant::now() < deadline => {
-                    self.order_all(|| Order::Alive);
-                    beat = Instant::now() + HEARTBEAT;
-                }
-                Err(_) => {
-                    let host = self.parties[missing].host.clone();
-                    return Err(lost(host, &format!("no answer within {} s", patience.as_secs())));
-                }
-            }
-        }
-    }
-
-    /// Takes note of what needs no action.
-    fn sift(&mut self, party: usize, news: News) -> Result<Option<Event>, Failure> {
-        let host = self.parties[party].host.clone();
-        self.heard[party] = Instant::now();
-        match news {
-            News::Lost(why) if self.reports[party].is_none() => Err(Failure::Lost { host, why }),
-            News::Lost(_) => Ok(None),
-            News::Event(Event::Failed(fault)) => Err(Failure::Fault { host, fault }),
-            News::Event(Event::Alive) => Ok(None),
-            News::Event(Event::Progress(progress)) => {
-                self.observer.progress(host.as_deref(), progress);
-                Ok(None)
-            }
-            News::Event(Event::Raw(times)) => {
-                if host.is_none() {
-                    self.observer.raw(&times);
-                }
-                Ok(None)
-            }
-            News::Event(event) => Ok(Some(event)),
-        }
-    }
-
-    fn keep(&mut self, party: usize, event: Event) {
-        if let Event::Report(report) = event {
-            self.reports[party] = Some(*report);
-        }
-    }
-
-    /// Strands of this machine often fail because a server did or is gone: then that is what has to be told.
-    async fn cause(&mut self, failure: Failure) -> Failure {
-        if !matches!(failure, Failure::Fault { host: None, .. }) {
-            return failure;
-        }
-        let deadline = Instant::now() + HINDSIGHT;
-        while let Ok(Some((party, news))) = timeout_at(deadline, self.events.recv()).await {
-            if let Err(cause) = self.sift(party, news)
-                && self.parties[party].host.is_some()
-            {
-                return cause;
-            }
-        }
-        failure
-    }
-
-    /// After a fault: lets strands end, and takes what was measured until then.
-    async fn wind_down(&mut self, failure: &Failure) {
-        let deadline = Instant::now() + Duration::from_secs(2);
-        self.order_all(|| Order::Report);
-        let gone = |party: &Party| match failure {
-            Failure::Lost { host, .. } | Failure::Fault { host, .. } => host.is_some() && party.host == *host,
-            Failure::Interrupted => false,
-        };
-        let mut coming: Vec<bool> =
-            self.parties.iter().zip(&self.reports).map(|(party, report)| report.is_none() && !gone(party)).collect();
-        while coming.contains(&true) {
-            match timeout_at(deadline, self.events.recv()).await {
-                Ok(Some((party, News::Event(event @ Event::Report(_))))) => {
-                    coming[party] = false;
-                    self.keep(party, event);
-                }
-                Ok(Some((party, News::Lost(_)))) => coming[party] = false,
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => return,
-            }
-        }
-    }
-
-    fn silent_party(&self) -> Option<String> {
-        let group =
-            self.groups.iter().position(|group| group.deadline.is_some_and(|deadline| deadline <= Instant::now()))?;
-        let silent = self.expected(group, true).find(|party| !self.groups[group].totals.contains_key(party))?;
-        self.parties[silent].host.clone()
-    }
-
-    fn nonsense(&self, party: usize) -> Failure {
-        let fault = Fault::new("it said something that does not belong there");
-        Failure::Fault { host: self.parties[party].host.clone(), fault }
-    }
 }
 
 /// Whether a transaction opens and closes a certain number of connections and does nothing else.
@@ -582,23 +258,4 @@ fn only_connects(transaction: &Transaction) -> bool {
     let connects =
         |flowop: &Flowop| matches!(flowop.action, Action::Connect(_) | Action::Accept(_) | Action::Disconnect);
     matches!(transaction.extent, Extent::Iterations(_)) && transaction.flowops.iter().all(connects)
-}
-
-fn lost(host: Option<String>, why: &str) -> Failure {
-    Failure::Lost { host, why: why.to_owned() }
-}
-
-/// To which host the connections of a profile go.
-fn hosts_of_links(profile: &Profile) -> HashMap<Link, String> {
-    let mut hosts = HashMap::new();
-    for (group, groups) in profile.groups.iter().enumerate() {
-        for (transaction, transactions) in groups.transactions.iter().enumerate() {
-            for (flowop, flowops) in transactions.flowops.iter().enumerate() {
-                if let Action::Connect(endpoint) | Action::Accept(endpoint) = &flowops.action {
-                    hosts.insert(Link { group, transaction, flowop }, endpoint.remote.clone());
-                }
-            }
-        }
-    }
-    hosts
 }

@@ -9,7 +9,7 @@ use std::{
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::Socket;
 
-use super::{Info, Transport, info::Known};
+use super::Transport;
 use crate::language::Message;
 
 /// So many datagrams go with one system call at most.
@@ -63,9 +63,5 @@ impl Transport for Datagrams {
 
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-
-    fn info(&self) -> Info {
-        Info::of(&self.socket, Known::Buffers)
     }
 }

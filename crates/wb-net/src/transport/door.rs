@@ -21,7 +21,7 @@ use rustix::{
 use socket2::Socket;
 
 use super::{
-    Wait,
+    Interest, Wait,
     address::Address,
     socket::{self, Manner},
 };
@@ -30,12 +30,13 @@ use crate::language::Protocol;
 /// A door: a listening socket of one strand, or a place where a shared one puts what is for this strand.
 #[derive(Debug)]
 pub(super) enum Door {
-    Own { listener: Socket, address: Address, expected: HashSet<Address>, refused: u64 },
+    Own(Own),
     Shared { door: Arc<Shared>, mailbox: Arc<Mailbox> },
 }
 
 impl Door {
-    pub(super) fn prepare(manner: &Manner<'_>, doors: &Arc<Doors>) -> io::Result<Self> {
+    /// One through which connections come once or, `repeated`, over and over.
+    pub(super) fn prepare(manner: &Manner<'_>, repeated: bool, doors: &Arc<Doors>) -> io::Result<Self> {
         let port = manner.endpoint.port;
         if port.is_some()
             || (doors.ports.is_some()
@@ -45,12 +46,14 @@ impl Door {
         }
         let listener = manner.listening(0)?;
         let address = socket::address(&listener, manner.here)?;
-        Ok(Self::Own { listener, address, expected: HashSet::new(), refused: 0 })
+        let (listener, expected) = (Some(listener), HashSet::new());
+        let closes = !repeated && !manner.blocking;
+        Ok(Self::Own(Own { listener, closes, address, expected, refused: 0 }))
     }
 
     pub(super) fn address(&self) -> &Address {
         match self {
-            Self::Own { address, .. } => address,
+            Self::Own(own) => &own.address,
             Self::Shared { door, .. } => &door.address,
         }
     }
@@ -58,7 +61,7 @@ impl Door {
     pub(super) fn expect(&mut self, addresses: HashSet<Address>) {
         let addresses = addresses.into_iter().map(recognisable);
         match self {
-            Self::Own { expected, .. } => *expected = addresses.collect(),
+            Self::Own(own) => own.expected = addresses.collect(),
             Self::Shared { door, mailbox } => {
                 let mut expected = lock(&door.expected);
                 expected.extend(addresses.map(|address| (address, mailbox.clone())));
@@ -68,13 +71,7 @@ impl Door {
 
     pub(super) fn take(&mut self, blocking: bool) -> io::Result<Socket> {
         match self {
-            Self::Own { listener, expected, refused, .. } => loop {
-                let (socket, from) = accept(listener, blocking)?;
-                if expected.contains(&from) {
-                    return Ok(socket);
-                }
-                *refused += 1;
-            },
+            Self::Own(own) => own.take(blocking),
             Self::Shared { mailbox, .. } => {
                 let socket = mailbox.take()?;
                 socket.set_nonblocking(!blocking)?;
@@ -85,7 +82,8 @@ impl Door {
 
     pub(super) fn waits(&self) -> Wait {
         match self {
-            Self::Own { listener, .. } => Wait::readable(listener),
+            Self::Own(Own { listener: Some(listener), .. }) => Wait::readable(listener),
+            Self::Own(_) => Wait { fd: None, interest: Interest::Readable, until: None },
             Self::Shared { mailbox, .. } => Wait::readable(&mailbox.filled),
         }
     }
@@ -93,13 +91,49 @@ impl Door {
     /// Of a shared door, the strand that is asked first tells for all.
     pub(super) fn refused(&self) -> u64 {
         match self {
-            Self::Own { listener, expected, refused, .. } => *refused + waiting(listener, expected),
+            Self::Own(own) => own.refused + own.waiting(),
             Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
         }
     }
 }
 
-/// Connections from elsewhere that were made since the last one was taken.
+/// A listening socket of one strand.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// None when it is closed.
+    listener: Option<Socket>,
+    /// Whether it is closed when nothing more is expected: the very many strands of an event queue need descriptors.
+    closes: bool,
+    address: Address,
+    expected: HashSet<Address>,
+    refused: u64,
+}
+
+impl Own {
+    fn take(&mut self, blocking: bool) -> io::Result<Socket> {
+        let Some(listener) = &self.listener else {
+            return Err(io::Error::other("every connection that was expected here has been taken"));
+        };
+        let socket = loop {
+            let (socket, from) = accept(listener, blocking)?;
+            if self.expected.contains(&from) {
+                break socket;
+            }
+            self.refused += 1;
+        };
+        if self.closes {
+            self.refused += self.waiting();
+            self.listener = None;
+        }
+        Ok(socket)
+    }
+
+    /// Connections from elsewhere that were made since the last one was taken.
+    fn waiting(&self) -> u64 {
+        self.listener.as_ref().map_or(0, |listener| waiting(listener, &self.expected))
+    }
+}
+
 fn waiting(listener: &Socket, expected: &HashSet<Address>) -> u64 {
     let mut count = 0;
     loop {

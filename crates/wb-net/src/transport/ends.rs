@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
 use super::{
-    Interest, Transport, Wait,
+    Interest, Known, Transport, Wait,
     address::{Address, Place},
     certificate::{self, Fingerprint},
     datagram::Datagrams,
     door::{Door, Doors},
-    info::Known,
     pool::Pool,
     quic,
     socket::{self, Manner},
@@ -114,7 +113,7 @@ impl End {
             (false, Part::Opener) => {
                 Kind::Pool { pool: Pool::prepare(&manner, terms.repeated, terms.strands)?, peer: None }
             }
-            (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.doors)?),
+            (false, Part::Taker) => Kind::Door(Door::prepare(&manner, terms.repeated, terms.doors)?),
         };
         let (endpoint, here) = (terms.endpoint.clone(), terms.here);
         let mut tls = None;

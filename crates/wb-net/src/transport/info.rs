@@ -1,6 +1,6 @@
 //! What the kernel knows of a connection, and what a run adds up of it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,30 +34,27 @@ pub enum Known {
 }
 
 impl Info {
-    /// Of a socket.
-    pub fn of(socket: impl AsFd, known: Known) -> Self {
+    /// With the buffers of a socket.
+    #[must_use]
+    pub fn with_buffers(self, socket: BorrowedFd<'_>, known: Known) -> Self {
         use rustix::net::sockopt;
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
-        let socket = socket.as_fd();
-        let mut info = Self {
-            connections: 1,
-            send_buffer: buffer(sockopt::socket_send_buffer_size(socket)),
-            receive_buffer: buffer(sockopt::socket_recv_buffer_size(socket)),
-            ..Self::default()
+        let (send_buffer, receive_buffer) = match known {
+            Known::Buffers | Known::Tcp => {
+                (buffer(sockopt::socket_send_buffer_size(socket)), buffer(sockopt::socket_recv_buffer_size(socket)))
+            }
+            Known::Vsock => (0, super::vsock::buffer(socket).unwrap_or(0)),
         };
-        match known {
-            Known::Buffers => {}
-            Known::Tcp => {
-                if let Some(tcp) = tcp_info(socket.as_raw_fd()) {
-                    info.retransmits = u64::from(tcp.tcpi_total_retrans);
-                    info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
-                    info.rtt_max_ns = info.rtt_ns;
-                }
-            }
-            Known::Vsock => {
-                info.send_buffer = 0;
-                info.receive_buffer = super::vsock::buffer(socket).unwrap_or(0);
-            }
+        Self { send_buffer, receive_buffer, ..self }
+    }
+
+    /// Of a socket, without its buffers: with one system call at most.
+    pub fn path(socket: BorrowedFd<'_>, known: Known) -> Self {
+        let mut info = Self { connections: 1, ..Self::default() };
+        if let Some(tcp) = (known == Known::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
+            info.retransmits = u64::from(tcp.tcpi_total_retrans);
+            info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
+            info.rtt_max_ns = info.rtt_ns;
         }
         info
     }
@@ -68,7 +65,7 @@ impl Info {
         if connections == 0 {
             return;
         }
-        let smaller = |one: u64, other: u64| if one == 0 { other } else { one.min(other.max(1)) };
+        let smaller = |one: u64, other: u64| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
         *self = Self {
             connections,
             retransmits: self.retransmits + other.retransmits,
@@ -96,13 +93,20 @@ fn tcp_info(socket: std::os::fd::RawFd) -> Option<libc::tcp_info> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::{
+        net::{TcpListener, TcpStream},
+        os::fd::AsFd,
+    };
 
     #[test]
     fn a_tcp_connection_has_a_round_trip_time_and_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let info = Info::of(&stream, Known::Tcp);
+        let path = Info::path(stream.as_fd(), Known::Tcp);
+        let info = path.with_buffers(stream.as_fd(), Known::Tcp);
+        let mut sum = info;
+        sum.add(&path);
+        assert_eq!((sum.connections, sum.send_buffer, sum.receive_buffer), (2, info.send_buffer, info.receive_buffer));
         assert!(info.rtt_ns > 0 && info.send_buffer > 0 && info.receive_buffer > 0, "{info:?}");
     }
 }

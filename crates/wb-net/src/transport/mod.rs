@@ -30,7 +30,7 @@ use std::{
 
 use crate::engine::clock::Nanos;
 use crate::language::Message;
-pub use info::Info;
+pub use info::{Info, Known};
 
 /// One connection.
 pub trait Transport: Send {
@@ -89,8 +89,21 @@ pub trait Transport: Send {
     /// The socket beneath.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// What the kernel knows of the connection.
-    fn info(&self) -> Info;
+    /// What can be asked of the socket.
+    fn known(&self) -> Known {
+        Known::Buffers
+    }
+
+    /// What is known of the connection's path: with one system call at most, as connections may be closed all the
+    /// time.
+    fn path(&self) -> Info {
+        Info::path(self.socket(), self.known())
+    }
+
+    /// The same, with the socket's buffers.
+    fn info(&self) -> Info {
+        self.path().with_buffers(self.socket(), self.known())
+    }
 }
 
 /// How much of a file is read at once where the kernel cannot send it itself.

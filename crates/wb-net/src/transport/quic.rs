@@ -27,7 +27,7 @@ use socket2::Socket;
 
 pub(super) use self::link::{Link, Role, make_room};
 use self::link::{SLOT, SLOTS};
-use super::{Info, Intent, Interest, Transport, Wait, certificate, info::Known};
+use super::{Info, Intent, Interest, Transport, Wait, certificate};
 use crate::{engine::clock, language::Message};
 
 /// What the opener sends first, so that the other side knows the stream and may be the first to use it.
@@ -360,8 +360,8 @@ impl Transport for Quic {
     }
 
     /// Packets that were lost count as segments that were sent again.
-    fn info(&self) -> Info {
-        let mut info = Info::of(&self.socket, Known::Buffers);
+    fn path(&self) -> Info {
+        let mut info = Info { connections: 1, ..Info::default() };
         if let Some((_, connection)) = &self.connection {
             let path = connection.stats().path;
             info.retransmits = path.lost_packets;

@@ -13,7 +13,7 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Info, Transport, info::Known, stream};
+use super::{Transport, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
 /// The largest message: larger ones would not fit into a send buffer, and the kernel takes a whole one or none.
@@ -118,10 +118,6 @@ impl Transport for Association {
 
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-
-    fn info(&self) -> Info {
-        Info::of(&self.socket, Known::Buffers)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Info, Transport, info::Known};
+use super::{Known, Transport};
 use crate::language::{Call, Message};
 
 /// A connected stream socket.
@@ -63,8 +63,8 @@ impl Transport for Stream {
         self.socket.as_fd()
     }
 
-    fn info(&self) -> Info {
-        Info::of(&self.socket, self.known)
+    fn known(&self) -> Known {
+        self.known
     }
 }
 

@@ -20,7 +20,7 @@ use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
 use self::records::{Records, cut_short};
-use super::{Info, Intent, Interest, Transport, Wait, certificate, info::Known, stream};
+use super::{Intent, Interest, Known, Transport, Wait, certificate, stream};
 use crate::language::Message;
 
 pub(super) use kernel::require as require_kernel;
@@ -242,8 +242,8 @@ impl Transport for Tls {
         self.socket.as_fd()
     }
 
-    fn info(&self) -> Info {
-        Info::of(&self.socket, Known::Tcp)
+    fn known(&self) -> Known {
+        Known::Tcp
     }
 }
 

@@ -1,12 +1,15 @@
-//! What network interfaces counted, beside what the engine counted: the independent check.
+//! What the kernel counted, beside what the engine counted: the independent check.
 
-use wb_net::result::{Machine, RunResult};
+use wb_net::{
+    netstat::Protocols,
+    result::{Machine, RunResult},
+};
 
 use super::figures::{bits, figure, ratio};
 use crate::text::{Style, Table, heads_of, named};
 use crate::words::NONE;
 
-/// Packets and bits per second of the data phase, by machine and interface.
+/// Packets and bits per second of the data phase, by machine and interface; then the protocols.
 pub(super) fn netstat(result: &RunResult, style: Style) -> String {
     let columns = ["packets in", "packets out", "in", "out", "errors in", "errors out"];
     let mut table = Table::new(&heads_of("", &columns));
@@ -18,13 +21,27 @@ pub(super) fn netstat(result: &RunResult, style: Style) -> String {
     }
     let about =
         "counted from beginning to end, whoever's traffic it is, headers included; per second of the data phase";
-    style.section("network interfaces") + &table.draw(style) + &style.indented(2, about)
+    let interfaces = style.section("network interfaces") + &table.draw(style) + &style.indented(2, about);
+    interfaces + &protocols(result, style)
+}
+
+/// What explains losses, by machine.
+fn protocols(result: &RunResult, style: Style) -> String {
+    let columns = ["TCP sent again", "UDP for nobody", "UDP buffer full", "when sending"];
+    let mut table = Table::new(&heads_of("", &columns));
+    for machine in &result.machines {
+        let Protocols { tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full } = machine.counted.protocols;
+        let figures = [tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full].map(|count| count.to_string());
+        table.row(named(format!("  {}", machine.name), figures));
+    }
+    let about = "segments and datagrams; those for nobody had no socket: strangers', or late";
+    style.section("network protocols") + &table.draw(style) + &style.indented(2, about)
 }
 
 fn rows(machine: &Machine, seconds: f64) -> impl Iterator<Item = Vec<crate::text::Cell>> {
     let rate = move |count: u64| ratio(count as f64, seconds);
     let packets = move |count: u64| figure(rate(count), "/s");
-    let interfaces = machine.interfaces.iter().map(move |interface| {
+    let interfaces = machine.counted.interfaces.iter().map(move |interface| {
         let figures = [
             packets(interface.packets_in),
             packets(interface.packets_out),

@@ -121,7 +121,7 @@ fn machine(address: Option<String>) -> Machine {
         cpu_percent: None,
         sent_bytes: 0,
         received_bytes: 0,
-        interfaces: Vec::new(),
+        counted: Default::default(),
         refused: 0,
         progress: Vec::new(),
     }

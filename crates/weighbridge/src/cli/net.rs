@@ -191,6 +191,9 @@ pub(crate) struct CommonFlags {
     /// How long a UDP response is waited for before it counts as lost
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     pub(crate) datagram_deadline: Nanos,
+    /// How long a server may take to answer, and again to prove itself
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) connect_timeout: Nanos,
     /// Give strands a thread each up to so many; more are carried out by events
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub(crate) max_threads: u32,

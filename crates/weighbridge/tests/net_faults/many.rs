@@ -26,9 +26,8 @@ fn a_thousand_strands_are_carried_out_by_events() {
 #[test]
 fn ten_thousand_idle_connections_stay_open() {
     let Some(lab) = Lab::new(2) else { return };
-    // A server has two descriptors for each: one takes the connection, the other is it.
     let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    let strands = 10_000.min((descriptors - 200) / 2);
+    let strands = 10_000.min(descriptors - 200);
     if strands < 10_000 {
         println!(
             "SKIPPED: {} of ten thousand idle connections: the limit is {descriptors} descriptors",

@@ -18,7 +18,7 @@ use crate::engine::{
     plan::GroupPlan,
     raw::{self, RawLog, RawParts},
     strand::{
-        Signals, Strand,
+        Setup, Signals, Strand,
         files::{self, Listings},
     },
     tally::Published,
@@ -189,7 +189,8 @@ impl Prepared {
                 ends.push((flowop.place, end));
             }
         }
-        Ok(Strand::new(index, self.side, seed, self.settings.deadline, plan, ends, files, places.len(), own_thread))
+        let (side, deadline, hosts) = (self.side, self.settings.deadline, places.len());
+        Ok(Strand::new(Setup { index, side, seed, deadline, plan, ends, files, hosts, own_thread }))
     }
 
     pub(super) fn announcements(&self) -> Vec<LinkAnnouncement> {

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use super::{
-    Context, Doing, Intent, Message, Strand, Went, error,
+    Context, Doing, Intent, Message, QUIET, Strand, Went, error,
     header::{self, Position},
     open::Open,
 };
@@ -15,79 +15,82 @@ use crate::engine::{
 };
 use crate::language::Size;
 
-/// After the other side is done, datagrams are waited for until none has come for so long.
-const QUIET: Nanos = 100_000_000;
+/// A message that is being moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moving {
+    began: Nanos,
+    /// When a rate wanted it to begin.
+    intended: Option<Nanos>,
+    /// Bytes moved, of `goal`.
+    done: usize,
+    goal: usize,
+}
 
 impl Strand {
     pub(super) fn send(&mut self, flowop: &FlowopPlan, message: &Message, context: &mut Context<'_>) -> Went {
-        let (began, intended, mut done, goal) = match self.message_begins(flowop, message) {
-            Ok(doing) => doing,
+        let mut moving = match self.message_begins(flowop, message) {
+            Ok(moving) => moving,
             Err(wait) => return Went::Waits(wait),
         };
+        let (at, messages) = (self.at, self.messages(flowop));
+        let Moving { began, intended, goal, .. } = moving;
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         if open.datagrams {
-            let (at, messages) = (self.at, self.messages(flowop));
             let size = goal / messages as usize;
-            let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
-            if done == 0 && size >= header::LENGTH && open.numbered {
+            if moving.done == 0 && size >= header::LENGTH && open.numbered {
                 for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
                     Position::new(at.transaction, at.round, at.flowop, execution).write(datagram);
                 }
             }
-            while done < goal {
+            while moving.done < goal {
                 let sent = match messages {
                     1 => open.transport.send(&context.buffer[..goal], message).map(|_| 1),
-                    _ => open.transport.send_many(&context.buffer[done..goal], size, message),
+                    _ => open.transport.send_many(&context.buffer[moving.done..goal], size, message),
                 };
                 match sent {
                     Ok(sent) => {
                         open.sent += sent as u64;
-                        done += sent * size;
+                        moving.done += sent * size;
                     }
-                    Err(error) => {
-                        return self.stopped(flowop, message, Intent::Send, (began, intended, done, goal), error);
-                    }
+                    Err(error) => return self.stopped(flowop, message, Intent::Send, moving, error),
                 }
             }
-            self.doing = Doing::Nothing;
             return Went::Done { messages, began, intended, sent: goal as u64, received: 0 };
         }
-        while done < goal {
-            match open.transport.send(&context.buffer[done..goal], message) {
+        while moving.done < goal {
+            match open.transport.send(&context.buffer[moving.done..goal], message) {
                 Ok(moved) => {
                     open.sent += moved as u64;
-                    done += moved;
+                    moving.done += moved;
                 }
-                Err(error) => {
-                    return self.stopped(flowop, message, Intent::Send, (began, intended, done, goal), error);
-                }
+                Err(error) => return self.stopped(flowop, message, Intent::Send, moving, error),
             }
         }
-        Went::Done { messages: self.messages(flowop), began, intended, sent: goal as u64, received: 0 }
+        Went::Done { messages, began, intended, sent: goal as u64, received: 0 }
     }
 
     pub(super) fn receive(&mut self, flowop: &FlowopPlan, message: &Message, context: &mut Context<'_>) -> Went {
-        let (began, intended, mut done, goal) = match self.message_begins(flowop, message) {
-            Ok(doing) => doing,
+        let mut moving = match self.message_begins(flowop, message) {
+            Ok(moving) => moving,
             Err(wait) => return Went::Waits(wait),
         };
+        let messages = self.messages(flowop);
+        let Moving { began, intended, goal, .. } = moving;
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         if open.datagrams {
-            return self.receive_datagram(flowop, message, context, (began, intended, goal));
+            return self.receive_datagram(flowop, message, context, moving);
         }
-        while done < goal {
-            match open.transport.receive(&mut context.buffer[done..goal], message) {
+        while moving.done < goal {
+            match open.transport.receive(&mut context.buffer[moving.done..goal], message) {
                 Ok(0) => return Went::Failed(error(ErrorKind::UnexpectedEof, "the other side closed the connection")),
                 Ok(moved) => {
                     open.received += moved as u64;
-                    done += moved;
+                    moving.done += moved;
                 }
-                Err(error) => {
-                    return self.stopped(flowop, message, Intent::Receive, (began, intended, done, goal), error);
-                }
+                Err(error) => return self.stopped(flowop, message, Intent::Receive, moving, error),
             }
         }
-        Went::Done { messages: self.messages(flowop), began, intended, sent: 0, received: goal as u64 }
+        Went::Done { messages, began, intended, sent: 0, received: goal as u64 }
     }
 
     fn receive_datagram(
@@ -95,22 +98,20 @@ impl Strand {
         flowop: &FlowopPlan,
         message: &Message,
         context: &mut Context<'_>,
-        (began, intended, goal): (Nanos, Option<Nanos>, usize),
+        moving: Moving,
     ) -> Went {
         loop {
             let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
             let moved = match open.transport.receive(context.buffer, message) {
                 Ok(moved) => moved,
-                Err(error) => {
-                    return self.stopped(flowop, message, Intent::Receive, (began, intended, 0, goal), error);
-                }
+                Err(error) => return self.stopped(flowop, message, Intent::Receive, moving, error),
             };
             open.received += 1;
             open.last_received = self.now;
             let numbered = open.numbered;
             let position = Position::read(&context.buffer[..moved]).filter(|_| numbered);
             if position.is_none_or(|position| self.follows(flowop, position, context)) {
-                self.doing = Doing::Nothing;
+                let Moving { began, intended, .. } = moving;
                 return Went::Done { messages: 1, began, intended, sent: 0, received: moved as u64 };
             }
         }
@@ -144,16 +145,12 @@ impl Strand {
 
     /// Where a message begins or goes on.
     #[inline]
-    fn message_begins(
-        &mut self,
-        flowop: &FlowopPlan,
-        message: &Message,
-    ) -> Result<(Nanos, Option<Nanos>, usize, usize), crate::transport::Wait> {
-        if let Doing::Message { began, intended, done, goal } = self.doing {
-            return Ok((began, (intended > 0).then_some(intended), done, goal));
+    fn message_begins(&mut self, flowop: &FlowopPlan, message: &Message) -> Result<Moving, crate::transport::Wait> {
+        if let Doing::Message(moving) = self.doing {
+            return Ok(moving);
         }
         let intended = self.pace(flowop)?;
-        Ok((self.now, intended, 0, self.goal(flowop, message)))
+        Ok(Moving { began: self.now, intended, done: 0, goal: self.goal(flowop, message) })
     }
 
     /// How many messages the next system call moves: as many as one batch, or what is left of the row.
@@ -191,10 +188,11 @@ impl Strand {
         flowop: &FlowopPlan,
         message: &Message,
         intent: Intent,
-        (began, intended, done, goal): (Nanos, Option<Nanos>, usize, usize),
+        moving: Moving,
         failure: std::io::Error,
     ) -> Went {
-        self.doing = Doing::Message { began, intended: intended.unwrap_or(0), done, goal };
+        let began = moving.began;
+        self.doing = Doing::Message(moving);
         if !matches!(failure.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) {
             self.doing = Doing::Nothing;
             return Went::Failed(failure);
@@ -206,7 +204,7 @@ impl Strand {
         if self.flowop_end(flowop).is_some_and(|end| self.now >= end) {
             // The flowop's own time is up: it is left where it is.
             self.doing = Doing::Nothing;
-            return Went::Done { messages: 1, began, intended, sent: 0, received: 0 };
+            return Went::Left;
         }
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         let datagrams = open.datagrams;

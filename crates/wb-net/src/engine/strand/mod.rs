@@ -19,7 +19,9 @@ use std::{
 
 use self::{
     files::{Listings, Pick},
+    message::Moving,
     open::Open,
+    settle::Settling,
 };
 use super::{
     clock::{self, Nanos},
@@ -54,6 +56,8 @@ pub(super) struct Strand {
     closed: Info,
     /// Datagrams of connections that are closed, by host, sent and received.
     gone: Vec<(u64, u64)>,
+    /// What it takes in after a transaction.
+    settling: Settling,
     /// Changes with every connection that is opened or closed.
     generation: u64,
     pub(super) signals: Arc<Signals>,
@@ -125,8 +129,8 @@ enum Doing {
     Nothing,
     /// It waits for the time that a rate sets.
     Pacing,
-    /// A message of which `done` bytes of `goal` are moved.
-    Message { began: Nanos, intended: Nanos, done: usize, goal: usize },
+    /// A message.
+    Message(Moving),
     /// A file.
     File { began: Nanos, picks: Vec<Pick>, offset: u64 },
     /// A connection that is being made.
@@ -145,6 +149,8 @@ enum Went {
     Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
     /// It waits.
     Waits(Wait),
+    /// The time of the flowop is up in the middle of it.
+    Left,
     /// The transaction is over for this strand.
     Over,
     /// A datagram did not come in time.
@@ -156,19 +162,29 @@ enum Went {
 /// So many executions go by before others have their turn.
 const TURN: u32 = 64;
 
+/// Datagrams that have not come so long after the other side was done are lost.
+const QUIET: Nanos = 100_000_000;
+
+/// What a strand is made of.
+pub(super) struct Setup {
+    pub(super) index: u32,
+    pub(super) side: Side,
+    pub(super) seed: u64,
+    /// How long a client waits for a datagram where the profile does not say.
+    pub(super) deadline: Nanos,
+    pub(super) plan: Arc<GroupPlan>,
+    /// By the place of the connect or accept.
+    pub(super) ends: Vec<(u32, End)>,
+    pub(super) files: Listings,
+    /// How many other machines there are.
+    pub(super) hosts: usize,
+    /// Whether it may block its thread.
+    pub(super) own_thread: bool,
+}
+
 impl Strand {
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn new(
-        index: u32,
-        side: Side,
-        seed: u64,
-        deadline: Nanos,
-        plan: Arc<GroupPlan>,
-        ends: Vec<(u32, End)>,
-        files: Listings,
-        hosts: usize,
-        own_thread: bool,
-    ) -> Self {
+    pub(super) fn new(setup: Setup) -> Self {
+        let Setup { index, side, seed, deadline, plan, ends, files, hosts, own_thread } = setup;
         Self {
             index,
             side,
@@ -185,6 +201,7 @@ impl Strand {
             own_thread,
             closed: Info::default(),
             gone: vec![(0, 0); hosts.max(1)],
+            settling: Settling::default(),
             generation: 0,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },
@@ -224,6 +241,9 @@ impl Strand {
         let plan = self.plan.clone();
         let transaction = &plan.transactions[self.at.transaction];
         let mut left = TURN;
+        if self.now < self.at.began && !self.signals.stop.load(Relaxed) {
+            return Step::Wait(Wait::until(self.at.began));
+        }
         loop {
             if self.is_over() {
                 self.give_up();
@@ -262,6 +282,8 @@ impl Strand {
                     if self.at.end.is_some_and(|end| self.now > end) {
                         return Step::Ended;
                     }
+                    // A datagram may have been another than the one that was waited for.
+                    let flowop = &transaction.flowops[self.at.flowop];
                     self.record(flowop, messages, (began, intended), (sent, received), context);
                     self.next_execution(flowop, transaction, (messages, sent + received), context);
                 }
@@ -270,6 +292,7 @@ impl Strand {
                     let end = end.min(self.flowop_end(flowop).unwrap_or(Nanos::MAX));
                     return Step::Wait(if end == Nanos::MAX { wait } else { wait.or_until(end) });
                 }
+                Went::Left => self.next_flowop(transaction, context),
                 Went::Over => return Step::Ended,
                 Went::Lost => {
                     context.transactions[self.at.transaction].flowops[self.at.flowop].timeouts += 1;

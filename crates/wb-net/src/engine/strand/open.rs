@@ -127,7 +127,8 @@ impl Strand {
                 let Some(position) = position else { return message::no_such(flowop) };
                 let open = self.open.remove(position);
                 self.generation += 1;
-                self.closed.add(&open.transport.info());
+                let first = self.closed.connections == 0;
+                self.closed.add(&if first { open.transport.info() } else { open.transport.path() });
                 if open.datagrams {
                     let gone = &mut self.gone[open.host as usize];
                     *gone = (gone.0 + open.sent, gone.1 + open.received);

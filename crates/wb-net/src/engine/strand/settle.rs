@@ -1,20 +1,37 @@
 //! After a transaction: both sides take in what is still on its way, so that the next begins on quiet connections.
 
-use std::io::ErrorKind;
+use std::{io::ErrorKind, sync::atomic::Ordering::Relaxed};
 
-use super::Strand;
+use super::{QUIET, Step, Strand, open::Open};
 use crate::engine::{
     clock::{self, Nanos},
     work::{ConnectionTotals, Fault, StrandTotals},
 };
 use crate::language::{Call, Message, SctpMessage, Size};
-use crate::transport::Intent;
+use crate::transport::{Intent, Wait};
 
 /// A connection on which nothing moves for so long will not move any more.
 const PATIENCE: Nanos = 5_000_000_000;
 
-/// Datagrams that have not come after so long are lost.
-const QUIET: Nanos = 50_000_000;
+/// How it is received.
+const WITHOUT_BLOCKING: Message = Message {
+    size: Size::Fixed(1),
+    remote_size: None,
+    call: Call::SendRecv,
+    timeout: None,
+    non_blocking: true,
+    sctp: SctpMessage { stream: None, unordered: false, partial: None },
+};
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    theirs: Vec<ConnectionTotals>,
+    /// Connections before this one are quiet.
+    position: usize,
+    /// When something moved on this one.
+    last: Nanos,
+}
 
 impl Strand {
     /// What this strand's connections have moved.
@@ -26,57 +43,69 @@ impl Strand {
             });
         StrandTotals {
             strand: self.index,
-            connections: self.open.iter().map(super::open::Open::totals).chain(gone).collect(),
+            connections: self.open.iter().map(Open::totals).chain(gone).collect(),
             opened: self.opened.clone(),
         }
     }
 
-    /// Sends what is left here and takes in what the other side has sent.
-    pub(in crate::engine) fn settle(&mut self, theirs: &[ConnectionTotals], buffer: &mut [u8]) -> Result<(), Fault> {
-        let how = Message {
-            size: Size::Fixed(1),
-            remote_size: None,
-            call: Call::SendRecv,
-            timeout: None,
-            non_blocking: true,
-            sctp: SctpMessage::default(),
-        };
-        for open in &mut self.open {
-            let their = theirs.iter().find(|their| (their.host, their.ordinal) == (open.host, open.ordinal));
-            let Some(their) = their else { continue };
-            let patience = if open.datagrams { QUIET } else { PATIENCE };
-            let mut last = clock::now();
-            loop {
-                let flushed = !open.transport.flush().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-                if flushed && open.received >= their.sent {
-                    break;
+    /// Begins to settle with what the other side has sent.
+    pub(in crate::engine) fn settles(&mut self, theirs: Vec<ConnectionTotals>) {
+        self.settling = Settling { theirs, position: 0, last: clock::now() };
+    }
+
+    /// Sends what is left here and takes in what the other side has sent, until it has to wait.
+    pub(in crate::engine) fn settle(&mut self, buffer: &mut [u8]) -> Step {
+        while let Some(open) = self.open.get_mut(self.settling.position) {
+            if self.signals.stop.load(Relaxed) {
+                break;
+            }
+            match self.settling.go_on(open, buffer) {
+                Ok(None) => {
+                    self.settling.position += 1;
+                    self.settling.last = clock::now();
                 }
-                match open.transport.receive(buffer, &how) {
-                    Ok(0) if !open.datagrams => break,
-                    Ok(moved) => {
-                        open.received += if open.datagrams { 1 } else { moved as u64 };
-                        last = clock::now();
-                    }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        if self.signals.stop.load(std::sync::atomic::Ordering::Relaxed) {
-                            return Ok(());
-                        }
-                        if clock::now() >= last + patience {
-                            if open.datagrams {
-                                break;
-                            }
-                            let missing = their.sent - open.received;
-                            return Err(Fault::new(format!("{missing} bytes that were sent did not arrive")));
-                        }
-                        let intent = if flushed { Intent::Receive } else { Intent::Send };
-                        let wait = open.transport.waits(intent).or_until(last + patience);
-                        super::super::wait::block(&wait, Some(clock::now() + QUIET));
-                    }
-                    Err(error) => return Err(Fault::new(format!("after the transaction: {error}"))),
-                }
+                Ok(Some(wait)) => return Step::Wait(wait),
+                Err(fault) => return Step::Failed(fault),
             }
         }
-        Ok(())
+        Step::Ended
+    }
+}
+
+impl Settling {
+    /// Takes in what has come on one connection; says what to wait for if that was not all.
+    fn go_on(&mut self, open: &mut Open, buffer: &mut [u8]) -> Result<Option<Wait>, Fault> {
+        let their = self.theirs.iter().find(|their| (their.host, their.ordinal) == (open.host, open.ordinal));
+        let Some(their) = their else { return Ok(None) };
+        let patience = if open.datagrams { QUIET } else { PATIENCE };
+        loop {
+            let flushed = !open.transport.flush().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+            if flushed && open.received >= their.sent {
+                return Ok(None);
+            }
+            match open.transport.receive(buffer, &WITHOUT_BLOCKING) {
+                Ok(0) if !open.datagrams => return Ok(None),
+                Ok(moved) => {
+                    open.received += if open.datagrams { 1 } else { moved as u64 };
+                    self.last = clock::now();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let until = self.last + patience;
+                    return match (clock::now() < until, open.datagrams) {
+                        (true, _) => {
+                            let intent = if flushed { Intent::Receive } else { Intent::Send };
+                            Ok(Some(open.transport.waits(intent).or_until(until)))
+                        }
+                        (false, true) => Ok(None),
+                        (false, false) => {
+                            let missing = their.sent.saturating_sub(open.received);
+                            Err(Fault::new(format!("{missing} bytes that were sent did not arrive")))
+                        }
+                    };
+                }
+                Err(error) => return Err(Fault::new(format!("after the transaction: {error}"))),
+            }
+        }
     }
 }

@@ -95,7 +95,11 @@ pub(super) fn measure(
         servers: flags.server.iter().cloned().collect(),
         port: how.port,
         credentials: trust::credentials(&flags.trust)?,
-        limits: Limits::default(),
+        limits: Limits {
+            connect: flags.connect_timeout.into(),
+            handshake: flags.connect_timeout.into(),
+            ..Limits::default()
+        },
         settings: settings(flags, how.bare)?,
         limit: flags.max_duration.map(Into::into),
         // Whoever reads it as a JSON number gets it whole.

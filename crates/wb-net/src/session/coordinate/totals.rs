@@ -1,0 +1,83 @@
+//! What strands moved, as their parties say: told to the other side, and compared.
+
+use std::collections::BTreeMap;
+
+use super::Coordinator;
+use crate::engine::work::{ConnectionTotals, Order, StrandTotals};
+
+/// What the client and the server say of a connection.
+pub(super) type Pair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
+
+impl Coordinator<'_> {
+    /// Whether everything that was sent has come.
+    pub(super) fn is_quiet(&self, group: usize) -> bool {
+        let pairs = self.pairs(group);
+        pairs.values().all(|pair| match pair {
+            (Some(client), Some(server)) => client.sent == server.received && server.sent == client.received,
+            _ => true,
+        })
+    }
+
+    /// What both sides of each connection moved: by host, strand and ordinal.
+    pub(super) fn pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), Pair> {
+        let mut pairs: BTreeMap<_, Pair> = BTreeMap::new();
+        for (&party, strands) in &self.groups[group].totals {
+            let server = self.position(party);
+            for strand in strands {
+                for totals in &strand.connections {
+                    let host = server.unwrap_or(totals.host);
+                    let pair = pairs.entry((host, strand.strand, totals.ordinal)).or_default();
+                    *(if server.is_some() { &mut pair.1 } else { &mut pair.0 }) = Some(*totals);
+                }
+            }
+        }
+        pairs
+    }
+
+    /// The position of a server among the client's hosts.
+    fn position(&self, party: usize) -> Option<u32> {
+        let host = self.parties[party].host.as_ref()?;
+        let client = self.parties.iter().find(|party| party.host.is_none())?;
+        client.assignment.hosts.keys().position(|other| other == host).map(|position| position as u32)
+    }
+
+    /// Tells each server what its clients' strands moved with it.
+    pub(super) fn tell_servers(&self, group: usize, order: impl Fn(usize, Vec<StrandTotals>) -> Order) {
+        for party in self.expected(group, true) {
+            let position = self.position(party);
+            let clients = self.expected(group, false).filter_map(|client| self.groups[group].totals.get(&client));
+            let totals = clients.flatten().map(|strand| StrandTotals {
+                strand: strand.strand,
+                connections: strand
+                    .connections
+                    .iter()
+                    .filter(|totals| Some(totals.host) == position)
+                    .map(|totals| ConnectionTotals { host: 0, ..*totals })
+                    .collect(),
+                opened: vec![position.and_then(|host| strand.opened.get(host as usize).copied()).unwrap_or(0)],
+            });
+            (self.parties[party].order)(order(group, totals.collect()));
+        }
+    }
+
+    /// Tells the clients' sites what all servers' strands moved.
+    pub(super) fn tell_clients(&self, group: usize, order: impl Fn(usize, Vec<StrandTotals>) -> Order) {
+        let mut totals: BTreeMap<u32, StrandTotals> = BTreeMap::new();
+        for server in self.expected(group, true) {
+            let Some(host) = self.position(server) else { continue };
+            for strand in self.groups[group].totals.get(&server).into_iter().flatten() {
+                let all = totals.entry(strand.strand).or_insert_with(|| StrandTotals {
+                    strand: strand.strand,
+                    connections: Vec::new(),
+                    opened: Vec::new(),
+                });
+                all.connections.extend(strand.connections.iter().map(|totals| ConnectionTotals { host, ..*totals }));
+            }
+        }
+        for client in self.expected(group, false) {
+            let strands = &self.parties[client].assignment.strands[group];
+            let mine = totals.values().filter(|totals| strands.contains(&totals.strand)).cloned().collect();
+            (self.parties[client].order)(order(group, mine));
+        }
+    }
+}
