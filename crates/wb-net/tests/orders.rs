@@ -104,7 +104,7 @@ fn orders_in_any_order_neither_panic_nor_hold_a_site() {
         told(panic);
     }));
     let first = assignment(Protocol::Tcp, 8);
-    proptest!(ProptestConfig::with_cases(300), |(orders in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
+    proptest!(ProptestConfig::with_cases(2000), |(orders in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
         let (tell, events) = channel();
         let site = Site::start(move |event| tell.send(event).is_ok()).expect("a thread");
         if prepared {

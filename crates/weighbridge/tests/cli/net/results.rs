@@ -65,6 +65,7 @@ fn everything_is_told_of_both_sides() {
     CPU and context switches of groups
     connections
     network interfaces
+    network protocols
     Txn1: rounds of each 100 ms, over 3 of them
     transactions
     machines
