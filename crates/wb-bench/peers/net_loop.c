@@ -22,6 +22,8 @@ static double seconds;
 static int strands;
 static const char *mode;
 
+static int is(const char *name) { return !strcmp(mode, name); }
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -54,7 +56,7 @@ static int bound(int type, uint16_t *port) {
     socklen_t length = sizeof a;
     check(s < 0 || bind(s, (void *)&a, sizeof a) || getsockname(s, (void *)&a, &length), "bind");
     if (type == SOCK_STREAM) {
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        if (is("tcp-rr")) setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         check(listen(s, 4096), "listen");
     }
     *port = a.sin_port;
@@ -78,8 +80,6 @@ static int write_all(int s, const char *buffer) {
     }
     return 1;
 }
-
-static int is(const char *name) { return !strcmp(mode, name); }
 
 struct strand {
     pthread_t thread;
@@ -133,7 +133,7 @@ static void *client(void *argument) {
     int one = 1, s = this->socket;
     if (is("tcp-stream") || is("tcp-rr")) {
         s = socket(AF_INET, SOCK_STREAM, 0);
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        if (is("tcp-rr")) setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         check(connect(s, (void *)&a, sizeof a), "connect");
     }
     double begin = now(), end = begin + seconds, count = 0;
@@ -164,6 +164,7 @@ static void *client(void *argument) {
         }
         count++;
     }
+    if (is("tcp-stream")) shutdown(s, SHUT_WR); /* a server that is still receiving comes out */
     this->rate = count / seconds;
     return 0;
 }

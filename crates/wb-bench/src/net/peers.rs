@@ -47,7 +47,8 @@ fn profiled(place: &Place, load: Load, cores: Cores, flags: &[&str]) -> Result<S
     let port = free_port()?;
     let program = place.weighbridge()?.display().to_string();
     let protocol = if load == Load::UdpRr { "udp" } else { "tcp" };
-    let connect = format!(r#"<flowop type="connect" options="remotehost=127.0.0.1 protocol={protocol} tcp_nodelay"/>"#);
+    let nagle = if load == Load::TcpRr { "tcp_nodelay" } else { "" };
+    let connect = format!(r#"<flowop type="connect" options="remotehost=127.0.0.1 protocol={protocol} {nagle}"/>"#);
     let disconnect = r#"<flowop type="disconnect"/>"#;
     let write = format!(r#"<flowop type="write" options="size={}"/>"#, load.bytes());
     let flowops = match load {

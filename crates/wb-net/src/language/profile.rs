@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A workload: groups that run beside each other.
@@ -158,27 +159,28 @@ pub struct Endpoint {
     pub sctp: SctpEndpoint,
 }
 
-/// A transport protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// A transport protocol, by its name in profiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// TCP.
+    /// TCP
     Tcp,
-    /// UDP.
+    /// UDP
     Udp,
-    /// TLS over TCP (`ssl`).
+    /// TLS over TCP
+    #[serde(rename = "ssl")]
     Tls,
-    /// SCTP, one-to-one.
+    /// SCTP, one to one
     Sctp,
-    /// A UNIX stream socket.
+    /// A UNIX stream socket
     Unix,
-    /// A UNIX datagram socket.
+    /// A UNIX datagram socket
     UnixDgram,
-    /// A stream between a VM and its host.
+    /// A stream between a VM and its host
     Vsock,
-    /// QUIC, one stream per connection.
+    /// QUIC, a stream per connection
     Quic,
-    /// Reliable Datagram Sockets.
+    /// Reliable Datagram Sockets
     Rds,
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
+use wb_net::language::Protocol;
 use wb_stats::Rule;
 
 use crate::fio::params::pbench_rule;
@@ -26,7 +27,7 @@ pub struct Params {
     pub(super) message_sizes: Option<Bytes>,
     /// By which protocol
     #[schemars(extend("x-axis" = true, "x-aliases" = ["protocol"], "x-resolved" = "tcp, and udp; of udp-rr udp"))]
-    pub(super) protocols: Option<Wire>,
+    pub(super) protocols: Option<Protocol>,
     /// Connections, each with threads of its own; bidirec has as many each way
     #[schemars(extend("minimum" = 1, "maximum" = 10_000, "x-axis" = true, "x-aliases" = ["instance"], "x-resolved" = "1, 8, and 64"))]
     pub(super) instances: Option<u32>,
@@ -102,47 +103,6 @@ impl TestType {
     }
 }
 
-/// A protocol of the engine, by its name in profiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Wire {
-    /// TCP
-    #[default]
-    Tcp,
-    /// UDP
-    Udp,
-    /// TLS over TCP
-    Ssl,
-    /// SCTP, one to one
-    Sctp,
-    /// A UNIX stream socket
-    Unix,
-    /// A UNIX datagram socket
-    UnixDgram,
-    /// A stream between a VM and its host
-    Vsock,
-    /// QUIC, a stream per connection
-    Quic,
-    /// Reliable Datagram Sockets
-    Rds,
-}
-
-impl Wire {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Ssl => "ssl",
-            Self::Sctp => "sctp",
-            Self::Unix => "unix",
-            Self::UnixDgram => "unix-dgram",
-            Self::Vsock => "vsock",
-            Self::Quic => "quic",
-            Self::Rds => "rds",
-        }
-    }
-}
-
 impl Default for Params {
     fn default() -> Self {
         Self {
@@ -171,8 +131,8 @@ impl Params {
         self.test_types.unwrap_or_default()
     }
 
-    pub(super) fn wire(&self) -> Wire {
-        self.protocols.unwrap_or_default()
+    pub(super) fn wire(&self) -> Protocol {
+        self.protocols.unwrap_or(Protocol::Tcp)
     }
 
     pub(super) fn nodes(&self) -> Nodes {
@@ -218,10 +178,10 @@ impl Params {
         const LARGEST_DATAGRAM: u64 = 65_507;
         let size = self.message_sizes.unwrap_or_default();
         let (test_type, wire) = (self.test_type(), self.wire());
-        if test_type == TestType::UdpRr && wire != Wire::Udp {
+        if test_type == TestType::UdpRr && wire != Protocol::Udp {
             return Some(format!("udp-rr is by udp, not by {}: `protocols=udp`, or rr", wire.name()));
         }
-        if wire == Wire::Udp && size.0 > LARGEST_DATAGRAM {
+        if wire == Protocol::Udp && size.0 > LARGEST_DATAGRAM {
             return Some(format!("a datagram has {LARGEST_DATAGRAM} bytes at most, and message-sizes is {size}"));
         }
         if self.runtime < Nanos(10_000_000) {
@@ -237,8 +197,6 @@ impl Params {
 
 #[cfg(test)]
 mod tests {
-    use wb_net::language::Protocol;
-
     use super::*;
 
     fn params(json: &str) -> Params {
