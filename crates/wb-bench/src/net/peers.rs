@@ -174,7 +174,7 @@ fn qperf(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
     };
     let command = place.both(&both)?;
     Ok(Side::new("qperf", command, move |printed| {
-        // `recv_bw = 1,234 bytes/sec` for datagrams, `bw = …` for streams, `latency = 0.0000051 sec` one way.
+        // `recv_bw = 1,234 bytes/sec` for datagrams, `bw = …` for streams, `latency = 5,100 ns` one way.
         let value = |key: &str| {
             let line = printed.lines().map(str::trim).find(|line| line.split_whitespace().next() == Some(key))?;
             let figure = line.split_once('=')?.1.split_whitespace().next()?.replace(',', "");
@@ -183,7 +183,7 @@ fn qperf(place: &Place, load: Load, cores: Cores) -> Result<Side, String> {
         match load {
             Load::TcpStream { .. } => value("bw"),
             Load::UdpStream => Some(value("recv_bw")? / f64::from(DATAGRAM)),
-            _ => Some(0.5 / value("latency")?),
+            _ => Some(0.5e9 / value("latency")?),
         }
     }))
 }

@@ -36,7 +36,7 @@ impl Address {
 }
 
 /// Where a machine is, as the control connection knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Place {
     /// At an IP address.
     Ip(IpAddr),

@@ -1,7 +1,7 @@
 //! Where connections are taken, from expected addresses alone.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     io,
     net::SocketAddr,
     ops::RangeInclusive,
@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use rustix::{
@@ -22,7 +23,7 @@ use socket2::Socket;
 
 use super::{
     Interest, Wait,
-    address::Address,
+    address::{Address, Place},
     socket::{self, Manner},
 };
 use crate::language::Protocol;
@@ -31,18 +32,19 @@ use crate::language::Protocol;
 #[derive(Debug)]
 pub(super) enum Door {
     Own(Own),
-    Shared { door: Arc<Shared>, mailbox: Arc<Mailbox> },
+    Shared { door: Arc<Shared>, mailbox: Option<Arc<Mailbox>>, repeated: bool },
 }
 
 impl Door {
     /// One through which connections come once or, `repeated`, over and over.
     pub(super) fn prepare(manner: &Manner<'_>, repeated: bool, doors: &Arc<Doors>) -> io::Result<Self> {
         let port = manner.endpoint.port;
-        if port.is_some()
-            || (doors.ports.is_some()
-                && matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp))
-        {
-            return Ok(Self::Shared { door: doors.shared(manner, port)?, mailbox: Arc::new(Mailbox::new()?) });
+        let tells_ports = matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp);
+        // The very many strands of an event queue do with one port instead of a third of those that there are.
+        let many = !manner.blocking && !repeated;
+        if port.is_some() || (tells_ports && (many || doors.ports.is_some())) {
+            let mailbox = Some(Arc::new(Mailbox::new()?));
+            return Ok(Self::Shared { door: doors.shared(manner, port)?, mailbox, repeated });
         }
         let listener = manner.listening(0)?;
         let address = socket::address(&listener, manner.here)?;
@@ -62,19 +64,25 @@ impl Door {
         let addresses = addresses.into_iter().map(recognisable);
         match self {
             Self::Own(own) => own.expected = addresses.collect(),
-            Self::Shared { door, mailbox } => {
+            Self::Shared { door, mailbox: Some(mailbox), repeated } => {
                 let mut expected = lock(&door.expected);
-                expected.extend(addresses.map(|address| (address, mailbox.clone())));
+                expected.extend(
+                    addresses.map(|address| (address, Expected { mailbox: mailbox.clone(), repeated: *repeated })),
+                );
             }
+            Self::Shared { .. } => {}
         }
     }
 
     pub(super) fn take(&mut self, blocking: bool) -> io::Result<Socket> {
         match self {
             Self::Own(own) => own.take(blocking),
-            Self::Shared { mailbox, .. } => {
-                let socket = mailbox.take()?;
+            Self::Shared { mailbox, repeated, .. } => {
+                let socket = mailbox.as_ref().ok_or_else(all_taken)?.take()?;
                 socket.set_nonblocking(!blocking)?;
+                if !*repeated {
+                    *mailbox = None;
+                }
                 Ok(socket)
             }
         }
@@ -83,8 +91,8 @@ impl Door {
     pub(super) fn waits(&self) -> Wait {
         match self {
             Self::Own(Own { listener: Some(listener), .. }) => Wait::readable(listener),
-            Self::Own(_) => Wait { fd: None, interest: Interest::Readable, until: None },
-            Self::Shared { mailbox, .. } => Wait::readable(&mailbox.filled),
+            Self::Shared { mailbox: Some(mailbox), .. } => Wait::readable(&mailbox.filled),
+            Self::Own(_) | Self::Shared { .. } => Wait { fd: None, interest: Interest::Readable, until: None },
         }
     }
 
@@ -112,7 +120,7 @@ pub(super) struct Own {
 impl Own {
     fn take(&mut self, blocking: bool) -> io::Result<Socket> {
         let Some(listener) = &self.listener else {
-            return Err(io::Error::other("every connection that was expected here has been taken"));
+            return Err(all_taken());
         };
         let socket = loop {
             let (socket, from) = accept(listener, blocking)?;
@@ -132,6 +140,10 @@ impl Own {
     fn waiting(&self) -> u64 {
         self.listener.as_ref().map_or(0, |listener| waiting(listener, &self.expected))
     }
+}
+
+fn all_taken() -> io::Error {
+    io::Error::other("every connection that was expected here has been taken")
 }
 
 fn waiting(listener: &Socket, expected: &HashSet<Address>) -> u64 {
@@ -207,15 +219,25 @@ impl Mailbox {
 #[derive(Debug)]
 pub(super) struct Shared {
     address: Address,
-    expected: Mutex<HashMap<Address, Arc<Mailbox>>>,
+    expected: Mutex<HashMap<Address, Expected>>,
     refused: AtomicU64,
 }
+
+/// For whom a connection from an address is, and whether there will be more of them.
+#[derive(Debug)]
+struct Expected {
+    mailbox: Arc<Mailbox>,
+    repeated: bool,
+}
+
+/// Until descriptors that had run out may be there again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The doors that the strands of a process share, and the ports that may be used.
 #[derive(Debug)]
 pub struct Doors {
     ports: Option<RangeInclusive<u16>>,
-    shared: Mutex<HashMap<(Protocol, u16), Arc<Shared>>>,
+    shared: Mutex<HashMap<(Protocol, Place, u16), Arc<Shared>>>,
     end: Arc<OwnedFd>,
 }
 
@@ -235,7 +257,7 @@ impl Doors {
     fn shared(&self, manner: &Manner<'_>, port: Option<u16>) -> io::Result<Arc<Shared>> {
         let protocol = manner.endpoint.protocol;
         let mut shared = lock(&self.shared);
-        if let Some(door) = shared.get(&(protocol, port.unwrap_or(0))) {
+        if let Some(door) = shared.get(&(protocol, manner.here, port.unwrap_or(0))) {
             return Ok(door.clone());
         }
         let candidates = port.map_or_else(|| self.ports.clone().unwrap_or(0..=0), |port| port..=port);
@@ -244,7 +266,7 @@ impl Doors {
             match manner.listening(candidate) {
                 Ok(listener) => {
                     let door = Shared::open(listener, manner, self.end.clone())?;
-                    shared.insert((protocol, port.unwrap_or(0)), door.clone());
+                    shared.insert((protocol, manner.here, port.unwrap_or(0)), door.clone());
                     return Ok(door);
                 }
                 Err(error) => last = Some(error),
@@ -276,6 +298,16 @@ impl Shared {
         Ok(door)
     }
 
+    fn hand_over(&self, socket: Socket, from: Address) {
+        match lock(&self.expected).entry(from) {
+            Entry::Occupied(expected) if expected.get().repeated => expected.get().mailbox.put(socket),
+            Entry::Occupied(expected) => expected.remove().mailbox.put(socket),
+            Entry::Vacant(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn take_all(&self, listener: &Socket, end: &OwnedFd) {
         loop {
             let mut watched = [
@@ -288,11 +320,14 @@ impl Shared {
             if !watched[1].revents().is_empty() {
                 return;
             }
-            while let Ok((socket, from)) = accept(listener, true) {
-                match lock(&self.expected).get(&from) {
-                    Some(mailbox) => mailbox.put(socket),
-                    None => {
-                        self.refused.fetch_add(1, Ordering::Relaxed);
+            loop {
+                match accept(listener, true) {
+                    Ok((socket, from)) => self.hand_over(socket, from),
+                    Err(error) => {
+                        if error.raw_os_error() == Some(libc::EMFILE) {
+                            thread::sleep(PAUSE);
+                        }
+                        break;
                     }
                 }
             }
