@@ -1,0 +1,46 @@
+//! A file of results as it was read, before it is put among the others.
+
+use std::ops::Range;
+
+use indexmap::IndexSet;
+use wb_model::Class;
+
+use super::warning::Oddity;
+use crate::build::Value;
+use crate::names::{Name, Names};
+
+/// What a file says; its names are its own.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) names: Names,
+    pub(crate) metrics: Vec<ParsedMetric>,
+    pub(crate) samples: Vec<f64>,
+    /// Sets of parameters, each sorted by name.
+    pub(crate) params: IndexSet<Box<[(Name, Name)]>>,
+    pub(crate) odd: Vec<Oddity>,
+}
+
+/// What a file says of one metric.
+#[derive(Debug)]
+pub(crate) struct ParsedMetric {
+    pub(crate) case: Name,
+    pub(crate) class: Class,
+    pub(crate) metric: Name,
+    pub(crate) mean: Value,
+    pub(crate) stddev: Value,
+    pub(crate) primary: bool,
+    /// Which of the file's sets of parameters.
+    pub(crate) params: usize,
+    /// Which of the file's samples.
+    pub(crate) samples: Range<usize>,
+}
+
+impl Parsed {
+    /// Keeps a set of parameters; the last of equal names counts.
+    pub(crate) fn keep_params(&mut self, mut params: Vec<(Name, Name)>) -> usize {
+        params.reverse();
+        params.sort_by(|(one, _), (other, _)| self.names.text(*one).cmp(self.names.text(*other)));
+        params.dedup_by_key(|(name, _)| *name);
+        self.params.insert_full(params.into()).0
+    }
+}
