@@ -11,12 +11,16 @@ pub mod build;
 pub mod direction;
 pub mod id;
 pub mod metadata;
+pub mod model;
 mod names;
 mod secrets;
 pub mod source;
+pub mod tolerance;
+pub mod uncertainty;
 
 pub use build::{Build, Builds, Reading, Row, Run, Value};
 pub use direction::Directions;
 pub use id::{CheckId, Naming, Statistic};
 pub use metadata::Metadata;
+pub use model::Model;
 pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};

@@ -111,3 +111,21 @@ pub fn told(builds: &Builds) -> String {
     }
     text
 }
+
+/// A folder of the data that lies beside the project; says so loudly where it is not there.
+pub fn shared(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")).join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("SKIPPED: {} is not there, so nothing was compared with run-perf's own figures", path.display());
+    None
+}
+
+/// The shared builds in the order of their names.
+pub fn shared_builds(data: &Path) -> Vec<Source> {
+    let entries = fs::read_dir(data.join("1_base")).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders.iter().map(|path| Source::parse(path.to_str().unwrap()).unwrap()).collect()
+}
