@@ -7,14 +7,17 @@
 //! over them: [`mod@tolerance`] judges by differences in percent, as run-perf does. Beside them stand [`model`] (what
 //! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`].
 
+pub mod analyze;
 pub mod build;
 pub mod direction;
 pub mod id;
 pub mod metadata;
 pub mod model;
 mod names;
+pub mod nearest;
 mod secrets;
 pub mod source;
+pub mod strip;
 pub mod tolerance;
 pub mod uncertainty;
 

@@ -72,7 +72,7 @@ fn a_profile_is_compared_as_another() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn arbitrary_bytes_never_panic(result: Vec<u8>, metadata: Vec<u8>) {

@@ -3,12 +3,30 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use crate::build::Value;
 
 /// A number of a file; whatever is no finite number is an invalid value, not a malformed file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Figure(pub(crate) Value);
+
+impl Figure {
+    pub(crate) fn is_missing(&self) -> bool {
+        self.0 == Value::Missing
+    }
+}
+
+/// A number is written so that the same one is read again.
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Known(value) => serializer.serialize_f64(value),
+            Value::Invalid => serializer.serialize_str("invalid"),
+            Value::Missing => serializer.serialize_none(),
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Figure {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,56 +1,57 @@
-//! An iteration of pbench's format: only what is compared, the rest is skipped as it is met.
+//! An iteration of pbench's format: only what is compared, the rest is skipped as it is met. What is written again is
+//! that, too.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::figure::Figure;
 
 /// Text that borrows from the file where it has no escapes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Iteration<'a> {
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Iteration<'a> {
     #[serde(borrow, default)]
-    pub(super) iteration_name: Option<Text<'a>>,
+    pub(crate) iteration_name: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) iteration_data: Option<Data<'a>>,
+    pub(crate) iteration_data: Option<Data<'a>>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Data<'a> {
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Data<'a> {
     #[serde(borrow, default)]
-    pub(super) parameters: Option<Parameters<'a>>,
+    pub(crate) parameters: Option<Parameters<'a>>,
     #[serde(borrow, default)]
-    pub(super) throughput: Entries<'a, Aggregate>,
+    pub(crate) throughput: Entries<'a, Aggregate>,
     #[serde(borrow, default)]
-    pub(super) latency: Entries<'a, Aggregate>,
+    pub(crate) latency: Entries<'a, Aggregate>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Parameters<'a> {
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters<'a> {
     #[serde(borrow, default)]
-    pub(super) benchmark: Vec<Entries<'a, &'a RawValue>>,
+    pub(crate) benchmark: Vec<Entries<'a, &'a RawValue>>,
     #[serde(borrow, default)]
-    pub(super) user: Vec<User<'a>>,
+    pub(crate) user: Vec<User<'a>>,
 }
 
 /// What the user said of a run; only its profile belongs to how the case was measured.
-#[derive(Debug, Deserialize)]
-pub(super) struct User<'a> {
-    #[serde(borrow, default)]
-    pub(super) profile: Option<Text<'a>>,
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct User<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<Text<'a>>,
 }
 
 /// An object's entries in the order of the file.
 #[derive(Debug)]
-pub(super) struct Entries<'a, T>(pub(super) Vec<(Text<'a>, T)>);
+pub(crate) struct Entries<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
 
 impl<T> Default for Entries<'_, T> {
     fn default() -> Self {
@@ -61,6 +62,12 @@ impl<T> Default for Entries<'_, T> {
 impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Entries<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Entries<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -82,16 +89,22 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<'a, T> {
     }
 }
 
+/// The name that stands for all clients together.
+const ALL: &str = "all";
+
 /// A metric's values by client, of which the one over all of them counts.
 #[derive(Debug)]
-pub(super) struct Aggregate(pub(super) Option<Client>);
+pub(crate) struct Aggregate(pub(crate) Option<Client>);
 
 /// A metric of a client. A sample's time series is none of its samples.
-#[derive(Debug)]
-pub(super) struct Client {
-    pub(super) mean: Figure,
-    pub(super) stddevpct: Figure,
-    pub(super) samples: Vec<Sample>,
+#[derive(Debug, Serialize)]
+pub(crate) struct Client {
+    #[serde(skip_serializing_if = "Figure::is_missing")]
+    pub(crate) mean: Figure,
+    #[serde(skip_serializing_if = "Figure::is_missing")]
+    pub(crate) stddevpct: Figure,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) samples: Vec<Sample>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,15 +119,27 @@ struct AnyClient<'a> {
     samples: Option<Vec<Sample>>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Sample {
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Sample {
     #[serde(default)]
-    pub(super) value: Figure,
+    pub(crate) value: Figure,
 }
 
 impl<'de> Deserialize<'de> for Aggregate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(AggregateVisitor)
+    }
+}
+
+impl Serialize for Aggregate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            client_hostname: &'static str,
+            #[serde(flatten)]
+            client: &'a Client,
+        }
+        serializer.collect_seq(self.0.iter().map(|client| Named { client_hostname: ALL, client }))
     }
 }
 
@@ -130,7 +155,7 @@ impl<'de> Visitor<'de> for AggregateVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<Aggregate, A::Error> {
         let mut all = None;
         while let Some(client) = clients.next_element::<AnyClient<'de>>()? {
-            if all.is_none() && client.client_hostname.is_some_and(|name| name.0 == "all") {
+            if all.is_none() && client.client_hostname.is_some_and(|name| name.0 == ALL) {
                 let (mean, stddevpct) = (client.mean, client.stddevpct);
                 all = Some(Client { mean, stddevpct, samples: client.samples.unwrap_or_default() });
             }
