@@ -2,20 +2,19 @@
 
 use std::path::PathBuf;
 
-use indexmap::IndexSet;
 use wb_model::Class;
 
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, Set};
 
 /// The builds of a comparison over the metrics that any of them has, in the order in which they were met: the first
 /// build's first. Names and parameters are kept once for all.
 #[derive(Debug, Default)]
 pub struct Builds {
     pub(crate) names: Names,
-    pub(crate) rows: IndexSet<RowKey>,
-    pub(crate) params: IndexSet<Box<[(Name, Name)]>>,
+    pub(crate) rows: Set<RowKey>,
+    pub(crate) params: Set<Box<[(Name, Name)]>>,
     pub(crate) list: Vec<Build>,
 }
 

@@ -1,6 +1,10 @@
 //! Text that occurs again and again, kept once.
 
+use foldhash::fast::FixedState;
 use indexmap::IndexSet;
+
+/// A set that remembers the order in which its members came.
+pub(crate) type Set<T> = IndexSet<T, FixedState>;
 
 /// Text kept in some [`Names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +13,7 @@ pub(crate) struct Name(u32);
 /// The texts, in the order in which they were first met.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    texts: IndexSet<Box<str>>,
+    texts: Set<Box<str>>,
 }
 
 impl Names {

@@ -46,7 +46,7 @@ pub struct ReadOptions {
 pub struct Read {
     /// The builds, in the order of their sources.
     pub builds: Builds,
-    /// What was odd, in the order of the sources and their files.
+    /// What was odd: of folders and metadata first, then of results, each in the order of the sources and their files.
     pub warnings: Vec<Warning>,
 }
 
@@ -158,7 +158,9 @@ struct Place {
 
 fn parse(file: &ResultFile, options: &ReadOptions) -> Result<Parsed, Oddity> {
     let bytes = std::fs::read(&file.path).map_err(|error| Oddity::Unreadable(error.to_string()))?;
-    runperf::result::parse(&bytes, options.include_incorrect).map_err(|error| Oddity::Malformed(error.to_string()))
+    // Looking at a file once is cheaper than at each string in it.
+    let text = std::str::from_utf8(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
+    runperf::result::parse(text, options.include_incorrect).map_err(|error| Oddity::Malformed(error.to_string()))
 }
 
 fn run(path: &Path, metadata: Option<PathBuf>, warnings: &mut Vec<Warning>) -> Run {

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use indexmap::IndexSet;
 use wb_model::Class;
 
 use super::warning::Oddity;
 use crate::build::Value;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, Set};
 
 /// What a file says; its names are its own.
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub(crate) struct Parsed {
     pub(crate) metrics: Vec<ParsedMetric>,
     pub(crate) samples: Vec<f64>,
     /// Sets of parameters, each sorted by name.
-    pub(crate) params: IndexSet<Box<[(Name, Name)]>>,
+    pub(crate) params: Set<Box<[(Name, Name)]>>,
     pub(crate) odd: Vec<Oddity>,
 }
 
@@ -38,9 +37,14 @@ pub(crate) struct ParsedMetric {
 impl Parsed {
     /// Keeps a set of parameters; the last of equal names counts.
     pub(crate) fn keep_params(&mut self, mut params: Vec<(Name, Name)>) -> usize {
-        params.reverse();
         params.sort_by(|(one, _), (other, _)| self.names.text(*one).cmp(self.names.text(*other)));
-        params.dedup_by_key(|(name, _)| *name);
+        params.dedup_by(|(name, value), (before, kept)| {
+            let again = name == before;
+            if again {
+                *kept = *value;
+            }
+            again
+        });
         self.params.insert_full(params.into()).0
     }
 }

@@ -59,10 +59,17 @@ impl Folder {
                 if !include_incorrect && !name.starts_with(|c: char| c.is_ascii_digit()) {
                     continue;
                 }
-                let file = below.join(RESULT);
-                if file.is_file() {
-                    let [profile, test, serial] = [profile, test, name].map(String::clone);
-                    self.results.push(ResultFile { path: file, profile, test, serial });
+                let path = below.join(RESULT);
+                match fs::metadata(&path) {
+                    Ok(_) => {
+                        let [profile, test, serial] = [profile, test, name].map(String::clone);
+                        self.results.push(ResultFile { path, profile, test, serial });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        let what = Oddity::Unreadable(error.to_string());
+                        self.warnings.push(Warning { path, what });
+                    }
                 }
             }
             // Errors lie in a serial's folder at the deepest.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -97,7 +97,7 @@ const ALL: &str = "all";
 pub(crate) struct Aggregate(pub(crate) Option<Client>);
 
 /// A metric of a client. A sample's time series is none of its samples.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Client {
     #[serde(skip_serializing_if = "Figure::is_missing")]
     pub(crate) mean: Figure,
@@ -105,18 +105,6 @@ pub(crate) struct Client {
     pub(crate) stddevpct: Figure,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) samples: Vec<Sample>,
-}
-
-#[derive(Debug, Deserialize)]
-struct AnyClient<'a> {
-    #[serde(borrow, default)]
-    client_hostname: Option<Text<'a>>,
-    #[serde(default)]
-    mean: Figure,
-    #[serde(default)]
-    stddevpct: Figure,
-    #[serde(default)]
-    samples: Option<Vec<Sample>>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -154,12 +142,59 @@ impl<'de> Visitor<'de> for AggregateVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<Aggregate, A::Error> {
         let mut all = None;
-        while let Some(client) = clients.next_element::<AnyClient<'de>>()? {
-            if all.is_none() && client.client_hostname.is_some_and(|name| name.0 == ALL) {
-                let (mean, stddevpct) = (client.mean, client.stddevpct);
-                all = Some(Client { mean, stddevpct, samples: client.samples.unwrap_or_default() });
-            }
+        while let Some(client) = clients.next_element::<AnyClient>()? {
+            all = all.or(client.0);
         }
         Ok(Aggregate(all))
+    }
+}
+
+/// A client, where it stands for all of them.
+struct AnyClient(Option<Client>);
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    ClientHostname,
+    Mean,
+    Stddevpct,
+    Samples,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for AnyClient {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnyClientVisitor)
+    }
+}
+
+struct AnyClientVisitor;
+
+impl<'de> Visitor<'de> for AnyClientVisitor {
+    type Value = AnyClient;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a client")
+    }
+
+    /// pbench writes the name first, so that nothing of a single client need be made numbers.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyClient, A::Error> {
+        let mut is_all = None;
+        let mut client = Client::default();
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::ClientHostname => is_all = map.next_value::<Option<Text<'de>>>()?.map(|name| name.0 == ALL),
+                Field::Mean if is_all != Some(false) => client.mean = map.next_value()?,
+                Field::Stddevpct if is_all != Some(false) => client.stddevpct = map.next_value()?,
+                Field::Samples if is_all != Some(false) => {
+                    client.samples = map.next_value::<Option<Vec<Sample>>>()?.unwrap_or_default();
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(AnyClient((is_all == Some(true)).then_some(client)))
     }
 }

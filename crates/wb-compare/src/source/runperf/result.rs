@@ -16,9 +16,9 @@ use crate::source::parsed::{Parsed, ParsedMetric};
 /// about single iterations and metrics is told in the outcome.
 ///
 /// Errors: it is no JSON, or not of this format.
-pub(crate) fn parse(bytes: &[u8], include_incorrect: bool) -> Result<Parsed, serde_json::Error> {
+pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<Parsed, serde_json::Error> {
     let mut reader = Reader { include_incorrect, ..Reader::default() };
-    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let mut json = serde_json::Deserializer::from_str(text);
     reader.deserialize(&mut json)?;
     json.end()?;
     let Reader { mut parsed, incomplete, without_all, .. } = reader;
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_value_over_all_clients_is_read_and_no_time_series() {
-        let parsed = parse(TWO.as_bytes(), false).unwrap();
+        let parsed = parse(TWO, false).unwrap();
         let [metric] = &parsed.metrics[..] else { panic!("{parsed:?}") };
         assert_eq!((metric.mean, metric.stddev), (Value::Known(10.5), Value::Known(3.5)));
         assert!(metric.primary);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_failed_iteration_is_only_read_where_asked_for() {
-        let parsed = parse(TWO.as_bytes(), true).unwrap();
+        let parsed = parse(TWO, true).unwrap();
         assert_eq!(parsed.metrics.len(), 2);
         assert_eq!((parsed.metrics[1].mean, parsed.metrics[1].stddev), (Value::Invalid, Value::Missing));
         assert!(!parsed.metrics[1].primary);
