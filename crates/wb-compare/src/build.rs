@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use wb_model::Class;
 
+use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
 use crate::names::{Name, Names, Set};
@@ -16,6 +17,7 @@ pub struct Builds {
     pub(crate) rows: Set<RowKey>,
     pub(crate) params: Set<Box<[(Name, Name)]>>,
     pub(crate) list: Vec<Build>,
+    pub(crate) directions: Directions,
 }
 
 /// A metric of a case among some [`Builds`].
@@ -178,6 +180,11 @@ impl Builds {
     /// The builds, the source first and the destination last.
     pub fn list(&self) -> &[Build] {
         &self.list
+    }
+
+    /// Which way is better, as the results say where they do.
+    pub fn directions(&self) -> &Directions {
+        &self.directions
     }
 
     /// The metrics that any build has.

@@ -28,10 +28,15 @@ impl Directions {
         if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
             return usual(class);
         }
-        let metric = metric.split_once('@').map_or(metric, |(metric, _)| metric);
+        let metric = without_worker(metric);
         let said = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
         said.copied().unwrap_or_else(|| usual(class))
     }
+}
+
+/// A metric's own name.
+pub(crate) fn without_worker(metric: &str) -> &str {
+    metric.split_once('@').map_or(metric, |(metric, _)| metric)
 }
 
 fn usual(class: Class) -> Direction {

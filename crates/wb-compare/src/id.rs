@@ -37,8 +37,9 @@ impl fmt::Display for Statistic {
 }
 
 /// Whose way of writing identifiers is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Naming {
+    #[default]
     /// `Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean`
     RunPerf,
     /// `Localhost/fio/0000:block-size=4k,rw=read/throughput/iops@vm2#mean`

@@ -5,7 +5,7 @@ use super::runperf::folder::ResultFile;
 use super::warning::Oddity;
 use super::{Place, SourceError};
 use crate::build::{Builds, ParamsId, Reading, RowKey};
-use crate::id::{Naming, Statistic};
+use crate::id::Statistic;
 use crate::names::Name;
 
 /// Adds a file's metrics to its run; tells of those that the run had already.
@@ -35,7 +35,7 @@ pub(super) fn merge(
     let (mut repeated, mut first) = (0, None);
     for metric in &parsed.metrics {
         let (case, name) = (here(&metric.case), here(&metric.metric));
-        let key = RowKey { naming: Naming::RunPerf, profile, test, serial, case, class: metric.class, metric: name };
+        let key = RowKey { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
         let row = builds.rows.insert_full(key).0;
         let reading = Reading {
             mean: metric.mean,
@@ -52,6 +52,10 @@ pub(super) fn merge(
             repeated += 1;
             first.get_or_insert(crate::build::Row(row as u32));
         }
+    }
+    for (class, metric, direction) in &parsed.directions {
+        let metric = builds.names.text(here(metric)).to_owned();
+        builds.directions.set(Some(*class), crate::direction::without_worker(&metric), *direction);
     }
     Ok(first.map(|row| Oddity::Repeated { metrics: repeated, first: builds.id(row, Statistic::Mean).to_string() }))
 }

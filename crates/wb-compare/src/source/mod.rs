@@ -7,6 +7,7 @@ mod merge;
 pub(crate) mod parsed;
 pub(crate) mod runperf;
 mod warning;
+mod weighbridge;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,9 @@ use crate::build::{Build, Builds, Run};
 use crate::metadata::Metadata;
 use merge::merge;
 use parsed::Parsed;
-use runperf::folder::{Folder, ResultFile};
+use runperf::folder::{Folder, Layout, ResultFile};
 pub use warning::{Oddity, Warning};
+pub(crate) use weighbridge::KEY;
 
 /// What makes a build: its name and the folders of its runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +126,15 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
             let place = Place { build: at, run: build.runs.len() };
             files.extend(folder.results.into_iter().map(|file| (place, file)));
             read.warnings.extend(folder.warnings);
-            build.runs.push(run(path, folder.metadata, &mut read.warnings));
+            let said = match (folder.layout, folder.metadata) {
+                (_, None) => Metadata::default(),
+                (Layout::RunPerf, Some(file)) => metadata(&file, &mut read.warnings),
+                (Layout::Weighbridge, Some(file)) => weighbridge::metadata(path).unwrap_or_else(|error| {
+                    read.warnings.push(Warning { path: file, what: Oddity::Unreadable(error.to_string()) });
+                    Metadata::default()
+                }),
+            };
+            build.runs.push(Run { path: path.to_owned(), metadata: said, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 run.errors = folder.errors;
             }
@@ -160,23 +170,26 @@ fn parse(file: &ResultFile, options: &ReadOptions) -> Result<Parsed, Oddity> {
     let bytes = std::fs::read(&file.path).map_err(|error| Oddity::Unreadable(error.to_string()))?;
     // Looking at a file once is cheaper than at each string in it.
     let text = std::str::from_utf8(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
-    runperf::result::parse(text, options.include_incorrect).map_err(|error| Oddity::Malformed(error.to_string()))
+    let parsed = match file.layout {
+        Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
+        Layout::Weighbridge => weighbridge::parse(text),
+    };
+    parsed.map_err(|error| Oddity::Malformed(error.to_string()))
 }
 
-fn run(path: &Path, metadata: Option<PathBuf>, warnings: &mut Vec<Warning>) -> Run {
-    let mut run = Run { path: path.to_owned(), ..Run::default() };
-    if let Some(path) = metadata {
-        match std::fs::read(&path) {
-            Ok(bytes) => {
-                let (metadata, bad) = Metadata::parse(&String::from_utf8_lossy(&bytes));
-                run.metadata = metadata;
-                let bad = bad.into_iter().map(|bad| Warning { path: path.clone(), what: Oddity::Metadata(bad) });
-                warnings.extend(bad);
-            }
-            Err(error) => warnings.push(Warning { path, what: Oddity::Unreadable(error.to_string()) }),
+/// What a file of run-perf's metadata says.
+fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let (metadata, bad) = Metadata::parse(&String::from_utf8_lossy(&bytes));
+            warnings.extend(bad.into_iter().map(|bad| Warning { path: path.to_owned(), what: Oddity::Metadata(bad) }));
+            metadata
+        }
+        Err(error) => {
+            warnings.push(Warning { path: path.to_owned(), what: Oddity::Unreadable(error.to_string()) });
+            Metadata::default()
         }
     }
-    run
 }
 
 #[cfg(test)]

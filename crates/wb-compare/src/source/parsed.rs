@@ -2,21 +2,26 @@
 
 use std::ops::Range;
 
-use wb_model::Class;
+use wb_model::{Class, Direction};
 
 use super::warning::Oddity;
 use crate::build::Value;
+use crate::id::Naming;
 use crate::names::{Name, Names, Set};
 
 /// What a file says; its names are its own.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
+    /// Whose form its identifiers have.
+    pub(crate) naming: Naming,
     pub(crate) names: Names,
     pub(crate) metrics: Vec<ParsedMetric>,
     pub(crate) samples: Vec<f64>,
     /// Sets of parameters, each sorted by name.
     pub(crate) params: Set<Box<[(Name, Name)]>>,
     pub(crate) odd: Vec<Oddity>,
+    /// Which way is better, where the file says so.
+    pub(crate) directions: Vec<(Class, Name, Direction)>,
 }
 
 /// What a file says of one metric.

@@ -4,21 +4,44 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::super::weighbridge::HEAD;
 use super::super::{Oddity, SourceError, Warning};
 use crate::build::RunError;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
+    pub(crate) layout: Layout,
     pub(crate) metadata: Option<PathBuf>,
     pub(crate) results: Vec<ResultFile>,
     pub(crate) errors: Vec<RunError>,
     pub(crate) warnings: Vec<Warning>,
 }
 
+/// Whose results a folder holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// run-perf's, with pbench's results.
+    #[default]
+    RunPerf,
+    /// A run of this program.
+    Weighbridge,
+}
+
+impl Layout {
+    /// The file that says what a run is.
+    fn metadata(self) -> &'static str {
+        match self {
+            Self::RunPerf => METADATA,
+            Self::Weighbridge => HEAD,
+        }
+    }
+}
+
 /// A `result.json`.
 #[derive(Debug)]
 pub(crate) struct ResultFile {
+    pub(crate) layout: Layout,
     pub(crate) path: PathBuf,
     pub(crate) profile: String,
     pub(crate) test: String,
@@ -37,7 +60,10 @@ impl Folder {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
         let mut folder = Self::default();
         let profiles = children(path).map_err(unreadable)?;
-        folder.metadata = Some(path.join(METADATA)).filter(|path| path.is_file());
+        if path.join(HEAD).is_file() {
+            folder.layout = Layout::Weighbridge;
+        }
+        folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
         folder.take(path, &profiles, &mut Vec::new(), include_incorrect);
         if folder.metadata.is_none() && folder.results.is_empty() && folder.errors.is_empty() {
             return Err(SourceError::NoResults { path: path.to_owned() });
@@ -56,14 +82,17 @@ impl Folder {
                 continue;
             }
             if let [profile, test] = &above[..] {
-                if !include_incorrect && !name.starts_with(|c: char| c.is_ascii_digit()) {
+                // A test of this program may be named instead of numbered.
+                let odd = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
+                if odd && !include_incorrect {
                     continue;
                 }
                 let path = below.join(RESULT);
                 match fs::metadata(&path) {
                     Ok(_) => {
                         let [profile, test, serial] = [profile, test, name].map(String::clone);
-                        self.results.push(ResultFile { path, profile, test, serial });
+                        let layout = self.layout;
+                        self.results.push(ResultFile { layout, path, profile, test, serial });
                     }
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
