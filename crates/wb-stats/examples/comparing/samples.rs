@@ -12,7 +12,7 @@ pub(crate) const COUNTS: [usize; 5] = [3, 6, 10, 30, 100];
 pub(crate) const SPREAD: f64 = 0.03;
 /// By what the sides differ where they do.
 const FACTOR: f64 = 1.05;
-const REPETITIONS: usize = 4000;
+const REPETITIONS: usize = 2000;
 const SEED: u64 = 3;
 
 /// What came of many comparisons.

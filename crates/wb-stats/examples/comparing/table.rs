@@ -4,28 +4,31 @@ use std::fmt::Write;
 
 use crate::populations::Population;
 use crate::runs::{self, Way};
-use crate::samples;
+use crate::samples::{self, COUNTS, Outcome};
 
 const BEGIN: &str = "<!-- comparing: begin, written by the example `comparing` -->";
 const END: &str = "<!-- comparing: end -->";
 
+/// What came of every population and number of samples
+pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {
+    let cells = Population::ALL.into_iter().flat_map(|population| COUNTS.map(|count| (population, count)));
+    cells.map(|(population, count)| (population, count, samples::compared(population, count))).collect()
+}
+
 /// Both tables, as Markdown
-pub(crate) fn tables() -> String {
+pub(crate) fn tables(rows: &[(Population, usize, Outcome)]) -> String {
     let mut text = String::from(
         "| population | samples a side | false alarms | 5 % found | interval covers |\n|---|--:|--:|--:|--:|\n",
     );
-    for population in Population::ALL {
-        for count in samples::COUNTS {
-            let outcome = samples::compared(population, count);
-            _ = writeln!(
-                text,
-                "| {} | {count} | {} | {} | {} |",
-                population.name(),
-                percent(outcome.false_alarms),
-                percent(outcome.found),
-                outcome.covered.map_or("–".into(), percent),
-            );
-        }
+    for (population, count, outcome) in rows {
+        _ = writeln!(
+            text,
+            "| {} | {count} | {} | {} | {} |",
+            population.name(),
+            percent(outcome.false_alarms),
+            percent(outcome.found),
+            outcome.covered.map_or("–".into(), percent),
+        );
     }
     text.push_str("\n| runs a side | samples as if of one run: false alarms | runs' medians: false alarms | covers | bootstrap of runs: false alarms | covers |\n|--:|--:|--:|--:|--:|--:|\n");
     for count in runs::COUNTS {
