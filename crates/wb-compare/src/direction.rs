@@ -1,0 +1,120 @@
+//! Which way is better, for every metric.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use wb_model::{Class, Direction};
+
+/// Which way is better: by class (throughput higher; latency and resource lower; check neither), except for metrics
+/// where something else was said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Directions {
+    by_metric: BTreeMap<String, Direction>,
+    by_class_and_metric: BTreeMap<(Class, String), Direction>,
+}
+
+impl Directions {
+    /// Says it of a metric, in one class or, without one, in all. The one with a class wins over the one without; of
+    /// two alike the later.
+    pub fn set(&mut self, class: Option<Class>, metric: &str, direction: Direction) {
+        match class {
+            Some(class) => self.by_class_and_metric.insert((class, metric.to_owned()), direction),
+            None => self.by_metric.insert(metric.to_owned(), direction),
+        };
+    }
+
+    /// Which way is better for a metric, whichever its worker.
+    pub fn of(&self, class: Class, metric: &str) -> Direction {
+        if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
+            return usual(class);
+        }
+        let metric = without_worker(metric);
+        let said = self.by_class_and_metric.get(&(class, metric.to_owned())).or_else(|| self.by_metric.get(metric));
+        said.copied().unwrap_or_else(|| usual(class))
+    }
+}
+
+/// A metric's own name.
+pub(crate) fn without_worker(metric: &str) -> &str {
+    metric.split_once('@').map_or(metric, |(metric, _)| metric)
+}
+
+fn usual(class: Class) -> Direction {
+    match class {
+        Class::Throughput => Direction::Higher,
+        Class::Latency | Class::Resource => Direction::Lower,
+        Class::Check => Direction::Neither,
+    }
+}
+
+/// One saying, as a user types it: `lat=lower`, `latency/score=higher`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectionOf {
+    /// In which class; in all without one.
+    pub class: Option<Class>,
+    /// Of which metric.
+    pub metric: String,
+    /// Which way is better.
+    pub direction: Direction,
+}
+
+/// Text that says no direction.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` says no direction: METRIC=higher, METRIC=lower or METRIC=neither is expected, METRIC as in `lat` or `latency/lat`"
+)]
+pub struct BadDirection(String);
+
+impl FromStr for DirectionOf {
+    type Err = BadDirection;
+
+    fn from_str(text: &str) -> Result<Self, BadDirection> {
+        let parse = || {
+            let (metric, direction) = text.rsplit_once('=')?;
+            let direction = match direction {
+                "higher" => Direction::Higher,
+                "lower" => Direction::Lower,
+                "neither" => Direction::Neither,
+                _ => return None,
+            };
+            let (class, metric) = match metric.split_once('/') {
+                Some((class, metric)) => (Some(class.parse().ok()?), metric),
+                None => (None, metric),
+            };
+            (!metric.is_empty()).then(|| Self { class, metric: metric.to_owned(), direction })
+        };
+        parse().ok_or_else(|| BadDirection(text.to_owned()))
+    }
+}
+
+impl Extend<DirectionOf> for Directions {
+    fn extend<I: IntoIterator<Item = DirectionOf>>(&mut self, said: I) {
+        for DirectionOf { class, metric, direction } in said {
+            self.set(class, &metric, direction);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_of_a_metric_wins_over_its_class() {
+        let mut directions = Directions::default();
+        assert_eq!(directions.of(Class::Latency, "lat"), Direction::Lower);
+        let said = ["lat=higher", "throughput/lat=neither"].map(|text| text.parse::<DirectionOf>().unwrap());
+        directions.extend(said);
+        assert_eq!(directions.of(Class::Latency, "lat"), Direction::Higher);
+        assert_eq!(directions.of(Class::Latency, "lat@vm2"), Direction::Higher);
+        assert_eq!(directions.of(Class::Throughput, "lat"), Direction::Neither);
+        assert_eq!(directions.of(Class::Throughput, "iops_sec"), Direction::Higher);
+    }
+
+    #[test]
+    fn what_says_no_direction_is_refused() {
+        for bad in ["", "lat", "lat=up", "=lower", "odd/lat=lower"] {
+            assert!(bad.parse::<DirectionOf>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Identifiers of checks, as run-perf and as Weighbridge write them.
+
+use std::fmt;
+
+use wb_model::Class;
+
+/// What of a metric's samples is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Statistic {
+    /// Their arithmetic mean, in the metric's unit.
+    Mean,
+    /// Their standard deviation, in percent of the mean.
+    Stddev,
+}
+
+impl Statistic {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Mean, Self::Stddev];
+
+    /// As it ends an identifier.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Stddev => "stddev",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|statistic| statistic.as_str() == text)
+    }
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Whose way of writing identifiers is followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Naming {
+    #[default]
+    /// `Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean`
+    RunPerf,
+    /// `Localhost/fio/0000:block-size=4k,rw=read/throughput/iops@vm2#mean`
+    Weighbridge,
+}
+
+impl Naming {
+    /// What stands between serial and case.
+    pub(crate) fn before_case(self) -> &'static str {
+        match self {
+            Self::RunPerf => ":./",
+            Self::Weighbridge => ":",
+        }
+    }
+
+    /// What stands between metric and statistic.
+    pub(crate) fn before_statistic(self) -> char {
+        match self {
+            Self::RunPerf => '.',
+            Self::Weighbridge => '#',
+        }
+    }
+}
+
+/// What is compared: a statistic of a metric of a case. `Display` writes it exactly as [`CheckId::parse`] reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckId<'a> {
+    /// Whose form it has.
+    pub naming: Naming,
+    /// The state the host was in.
+    pub profile: &'a str,
+    /// What was measured.
+    pub test: &'a str,
+    /// Which of the tests of that name.
+    pub serial: &'a str,
+    /// Which combination of its parameters; an iteration's name in run-perf.
+    pub case: &'a str,
+    /// What kind of figure the metric is.
+    pub class: Class,
+    /// The metric, with its worker where it has one.
+    pub metric: &'a str,
+    /// Which of its statistics.
+    pub statistic: Statistic,
+}
+
+/// Text that names no check.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no check: PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.mean or .stddev is expected")]
+pub struct BadCheckId(String);
+
+impl<'a> CheckId<'a> {
+    /// Reads one; [`BadCheckId`] where the text has neither form.
+    pub fn parse(text: &'a str) -> Result<Self, BadCheckId> {
+        Self::parts(text).ok_or_else(|| BadCheckId(text.to_owned()))
+    }
+
+    fn parts(text: &'a str) -> Option<Self> {
+        let (profile, rest) = text.split_once('/')?;
+        let (test, rest) = rest.split_once('/')?;
+        let (serial, rest) = rest.split_once(':')?;
+        let (naming, rest) = match rest.strip_prefix("./") {
+            Some(rest) => (Naming::RunPerf, rest),
+            None => (Naming::Weighbridge, rest),
+        };
+        let (rest, statistic) = rest.rsplit_once(naming.before_statistic())?;
+        let (rest, metric) = rest.rsplit_once('/')?;
+        let (case, class) = rest.rsplit_once('/')?;
+        let named = [profile, test, serial, metric].iter().all(|part| !part.is_empty());
+        let (class, statistic) = (class.parse().ok()?, Statistic::parse(statistic)?);
+        named.then_some(Self { naming, profile, test, serial, case, class, metric, statistic })
+    }
+}
+
+impl fmt::Display for CheckId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { naming, profile, test, serial, case, class, metric, statistic } = self;
+        let (before_case, before_statistic) = (naming.before_case(), naming.before_statistic());
+        write!(f, "{profile}/{test}/{serial}{before_case}{case}/{class}/{metric}{before_statistic}{statistic}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_check_reads_and_writes_the_same_in_both_forms() {
+        for text in [
+            "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean",
+            "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.stddev",
+            "TunedLibvirt/uperf/0003:./tcp_rr-64B-1i/latency/p99.9.mean",
+            "Localhost/fio/0000:block-size=4k,rw=read/throughput/iops@vm2#mean",
+            "Localhost/himeno/0000:/throughput/mflops#stddev",
+        ] {
+            assert_eq!(CheckId::parse(text).unwrap().to_string(), text);
+        }
+        let id = CheckId::parse("P/t/0001:./a/b-1/latency/p99.9.stddev").unwrap();
+        assert_eq!((id.case, id.class, id.metric), ("a/b-1", Class::Latency, "p99.9"));
+        assert_eq!(id.statistic, Statistic::Stddev);
+    }
+
+    #[test]
+    fn what_lacks_a_part_is_no_check() {
+        for bad in
+            ["", "P", "P/t/0000", "P/t/0000:./c/latency/lat", "P/t/0000:./c/odd/lat.mean", "P//0:./c/latency/l.mean"]
+        {
+            assert!(CheckId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_reads_writes_the_same(text in ".{0,12}(/.{0,4}){0,6}(:(\\./)?.{0,8}/latency/.{1,4}[.#]mean)?") {
+            if let Ok(id) = CheckId::parse(&text) {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}

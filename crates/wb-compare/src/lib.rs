@@ -1,0 +1,33 @@
+//! Compares builds: which metric got better or worse, by how much, and against what is normal.
+//!
+//! Folders of results go in, finished comparisons come out. This crate draws nothing, prints nothing and measures
+//! nothing.
+//!
+//! Start with [`source::read`], which makes [`Builds`] of folders. Each method of comparing has a module of its own
+//! over them: [`mod@tolerance`] judges by differences in percent, as run-perf does, [`mod@statistical`] by ratios of medians and how
+//! sure they are; [`outcome`] puts both together. Beside them stand [`model`] (what
+//! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`].
+
+pub mod analyze;
+pub mod build;
+pub mod direction;
+pub mod id;
+pub mod metadata;
+pub mod model;
+mod names;
+pub mod nearest;
+pub mod outcome;
+mod secrets;
+pub mod source;
+pub mod statistical;
+pub mod strip;
+pub mod tolerance;
+pub mod uncertainty;
+
+pub use build::{Build, Builds, Reading, Row, Run, Value};
+pub use direction::Directions;
+pub use id::{CheckId, Naming, Statistic};
+pub use metadata::Metadata;
+pub use model::Model;
+pub use outcome::Outcome;
+pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};

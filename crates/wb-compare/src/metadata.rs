@@ -1,0 +1,139 @@
+//! What was said of a run: `RUNPERF_METADATA`, lines of `key:value`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::secrets::masked_command;
+
+/// What was said of a run. A key that no field has is among `others`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The number or name of the build that was measured.
+    pub build: Option<String>,
+    /// Where its results can be seen.
+    pub url: Option<String>,
+    /// The machine it was measured on.
+    pub machine: Option<String>,
+    /// Where that machine is described.
+    pub machine_url: Option<String>,
+    /// The host's distribution.
+    pub distro: Option<String>,
+    /// The guests' distribution.
+    pub guest_distro: Option<String>,
+    /// The version of the program that measured.
+    pub version: Option<String>,
+    /// How that program was called, secrets masked.
+    pub command: Option<String>,
+    /// The environment: `World` and each profile, by machine, by section (`kernel`, `rpm`, …).
+    pub environment: BTreeMap<String, Vec<BTreeMap<String, String>>>,
+    /// Everything else.
+    pub others: BTreeMap<String, String>,
+}
+
+/// A line that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadMetadata {
+    /// It is not `key:value`.
+    #[error("line {line} is not `key:value`")]
+    NoKey {
+        /// Which, from 1.
+        line: usize,
+    },
+    /// It should hold an environment and does not.
+    #[error("`{key}` is no environment: {why}")]
+    NoEnvironment {
+        /// The line's key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+const PROFILE: &str = "environment_profile_";
+
+impl Metadata {
+    /// Reads the lines; those that say nothing are named and left out.
+    pub fn parse(text: &str) -> (Self, Vec<BadMetadata>) {
+        let (mut metadata, mut bad) = (Self::default(), Vec::new());
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let told = match line.split_once(':') {
+                Some((key, value)) => metadata.take(key, value.trim_end()),
+                None => Err(BadMetadata::NoKey { line: index + 1 }),
+            };
+            bad.extend(told.err());
+        }
+        (metadata, bad)
+    }
+
+    fn take(&mut self, key: &str, value: &str) -> Result<(), BadMetadata> {
+        let place = match key {
+            "build" => &mut self.build,
+            "url" => &mut self.url,
+            "machine" => &mut self.machine,
+            "machine_url" => &mut self.machine_url,
+            "distro" => &mut self.distro,
+            "guest_distro" => &mut self.guest_distro,
+            "runperf_version" => &mut self.version,
+            "runperf_cmd" => &mut self.command,
+            "environment_world" => return self.take_environment(key, "World", value),
+            _ => {
+                if let Some(profile) = key.strip_prefix(PROFILE) {
+                    return self.take_environment(key, profile, value);
+                }
+                self.others.insert(key.to_owned(), value.to_owned());
+                return Ok(());
+            }
+        };
+        *place = Some(if key == "runperf_cmd" { masked_command(value) } else { value.to_owned() });
+        Ok(())
+    }
+
+    fn take_environment(&mut self, key: &str, whose: &str, value: &str) -> Result<(), BadMetadata> {
+        let bad = |why: String| BadMetadata::NoEnvironment { key: key.to_owned(), why };
+        let machines = match serde_json::from_str(value).map_err(|error| bad(error.to_string()))? {
+            Json::Array(machines) => machines,
+            Json::Object(sections) if sections.is_empty() => Vec::new(),
+            _ => return Err(bad("a list of machines is expected".to_owned())),
+        };
+        let machines = machines.into_iter().map(sections).collect();
+        self.environment.insert(whose.to_owned(), machines);
+        Ok(())
+    }
+}
+
+/// The sections of a machine, as text; whatever is no object is one section without a name.
+fn sections(machine: Json) -> BTreeMap<String, String> {
+    match machine {
+        Json::Object(sections) => sections.into_iter().map(|(name, section)| (name, text(section))).collect(),
+        other => BTreeMap::from([(String::new(), text(other))]),
+    }
+}
+
+fn text(section: Json) -> String {
+    match section {
+        Json::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_fields_and_what_says_nothing_is_named() {
+        let text = "# made by hand\nbuild:1\nurl:https://x/y:1\nodd\nrunperf_cmd:run-perf --default-password abc\n\
+                    environment_world:[{\"kernel\": \"5.0\", \"params\": {\"cpus\": 3}}]\n\
+                    environment_profile_Tuned:{\nproject:p";
+        let (metadata, bad) = Metadata::parse(text);
+        assert_eq!(metadata.build.as_deref(), Some("1"));
+        assert_eq!(metadata.url.as_deref(), Some("https://x/y:1"));
+        assert_eq!(metadata.command.as_deref(), Some("run-perf --default-password ***"));
+        assert_eq!(metadata.environment["World"][0]["kernel"], "5.0");
+        assert_eq!(metadata.environment["World"][0]["params"], "{\"cpus\":3}");
+        assert_eq!(metadata.others["project"], "p");
+        assert_eq!(bad[0], BadMetadata::NoKey { line: 4 });
+        assert!(matches!(&bad[1], BadMetadata::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
+    }
+}

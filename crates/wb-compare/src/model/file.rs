@@ -1,0 +1,193 @@
+//! run-perf's model files: versions 1 and 2, and bare ones, `{"ID": [a, b]}` without metadata.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wb_record::RecordError;
+
+use super::{Entry, Equation, Model, Spread};
+
+const METADATA: &str = "__metadata__";
+const NEWEST: u32 = 2;
+
+/// Why there is no model.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The system refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// It is no model.
+    #[error("{} is no model: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: BadModel,
+    },
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(RecordError),
+}
+
+/// Text that is no model.
+#[derive(Debug, thiserror::Error)]
+pub enum BadModel {
+    /// It is no JSON, or no object.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// A version that is not known here.
+    #[error("it has version {0}, and this program knows 1, 2 and files without one")]
+    Version(u32),
+    /// A check that it says nothing sensible of.
+    #[error("`{id}`: {why}")]
+    Entry {
+        /// Which.
+        id: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct FileMetadata {
+    version: u32,
+    tolerance: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FileEntry {
+    equation: [f64; 2],
+    raw: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mmin: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mmax: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "[a, b], or an object with `equation` and `raw`, is expected")]
+enum AnyEntry {
+    Bare([f64; 2]),
+    Full(FileEntry),
+}
+
+/// A file in the order in which run-perf writes it.
+#[derive(Serialize)]
+struct File<'a> {
+    #[serde(rename = "__metadata__")]
+    metadata: FileMetadata,
+    #[serde(flatten)]
+    entries: BTreeMap<&'a str, FileEntry>,
+}
+
+impl Model {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ModelError> {
+        let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })
+    }
+
+    /// Writes a file whole, so that it is either the old one or the new one.
+    pub fn write(&self, path: &Path) -> Result<(), ModelError> {
+        wb_record::files::write_whole(path, self.to_json().as_bytes()).map_err(ModelError::Write)
+    }
+
+    /// Reads a file's text.
+    pub fn parse(text: &[u8]) -> Result<Self, BadModel> {
+        let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;
+        let mut model = Self::default();
+        for (id, value) in file {
+            let bad = |error: serde_json::Error| BadModel::Entry { id: id.clone(), why: error.to_string() };
+            if id == METADATA {
+                let metadata: FileMetadata = serde_json::from_str(value.get()).map_err(bad)?;
+                if !(1..=NEWEST).contains(&metadata.version) {
+                    return Err(BadModel::Version(metadata.version));
+                }
+                (model.version, model.tolerance) = (Some(metadata.version), metadata.tolerance);
+            } else {
+                let entry: AnyEntry = serde_json::from_str(value.get()).map_err(bad)?;
+                model.entries.insert(id, entry.into());
+            }
+        }
+        Ok(model)
+    }
+
+    /// As text that run-perf reads as well; a bare model becomes one of version 2 without a tolerance.
+    pub fn to_json(&self) -> String {
+        let metadata = FileMetadata { version: self.version.unwrap_or(NEWEST), tolerance: self.tolerance };
+        let entries = self.entries.iter().map(|(id, entry)| (id.as_str(), entry.into())).collect();
+        let mut text = Vec::new();
+        let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+        let mut json = serde_json::Serializer::with_formatter(&mut text, indent);
+        // Writing text and numbers into memory cannot fail.
+        let _ = File { metadata, entries }.serialize(&mut json);
+        text.push(b'\n');
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl From<AnyEntry> for Entry {
+    fn from(entry: AnyEntry) -> Self {
+        let FileEntry { equation: [slope, intercept], raw, mmin, mmax } = match entry {
+            AnyEntry::Full(entry) => entry,
+            AnyEntry::Bare(equation) => FileEntry { equation, raw: None, mmin: None, mmax: None },
+        };
+        let spread = mmin.zip(mmax).map(|(min, max)| Spread { min, max });
+        Self { equation: Equation { slope, intercept }, raw, spread }
+    }
+}
+
+impl From<&Entry> for FileEntry {
+    fn from(entry: &Entry) -> Self {
+        let Equation { slope, intercept } = entry.equation;
+        let (mmin, mmax) = entry.spread.map(|spread| (spread.min, spread.max)).unzip();
+        Self { equation: [slope, intercept], raw: entry.raw, mmin, mmax }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
+
+    #[test]
+    fn all_three_forms_are_read() {
+        let bare = Model::parse(format!(r#"{{"{LAT}": [0.5, -10]}}"#).as_bytes()).unwrap();
+        assert_eq!((bare.version, bare.tolerance), (None, None));
+        let entry = bare.entries[LAT];
+        assert_eq!(entry.equation, Equation { slope: 0.5, intercept: -10.0 });
+        assert_eq!((entry.raw, entry.spread), (None, None));
+        let one = format!(
+            r#"{{"__metadata__": {{"version": 1, "tolerance": 4}}, "{LAT}": {{"equation": [0.5, -10], "raw": 20}}}}"#
+        );
+        let one = Model::parse(one.as_bytes()).unwrap();
+        assert_eq!((one.version, one.tolerance, one.entries[LAT].raw), (Some(1), Some(4.0), Some(20.0)));
+        assert_eq!(one.entries[LAT].range(4.0), Some((12.0, 28.0)));
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        let spread = Some(Spread { min: -3.0, max: 1.0 / 3.0 });
+        let equation = Equation { slope: 0.1 + 0.2, intercept: -1e-7 };
+        let entries = BTreeMap::from([(LAT.to_owned(), Entry { equation, raw: Some(1.0 / 7.0), spread })]);
+        let model = Model { version: Some(1), tolerance: Some(4.0), entries };
+        assert_eq!(Model::parse(model.to_json().as_bytes()).unwrap(), model);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let why = |text: &str| Model::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(why("[]").contains("expected a map"));
+        assert!(why(r#"{"__metadata__": {"version": 3}}"#).contains("version 3"));
+        assert!(why(r#"{"a": [1]}"#).starts_with("`a`: [a, b], or an object"));
+        assert!(why(r#"{"a": {"raw": 1}}"#).starts_with("`a`: "));
+    }
+}

@@ -1,0 +1,72 @@
+//! Models: what history says is normal for a check.
+//!
+//! A model turns a value into a score by a straight line, so that the range that was seen before becomes ± its
+//! tolerance. [`fit`] makes one of builds, [`rebase`] moves one to a new level, [`file`] reads and writes it.
+
+pub mod file;
+pub mod fit;
+pub mod rebase;
+
+use std::collections::BTreeMap;
+
+pub use file::ModelError;
+pub use fit::{Fit, fit};
+
+/// What history says of each check, by identifier as run-perf writes it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Model {
+    /// The version of its file; none for one without metadata, which has equations only.
+    pub version: Option<u32>,
+    /// What the ends of the range are mapped to: ± so many percent.
+    pub tolerance: Option<f64>,
+    /// The checks that it knows.
+    pub entries: BTreeMap<String, Entry>,
+}
+
+/// What a model knows of one check.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Entry {
+    /// From a value to a score.
+    pub equation: Equation,
+    /// The average that it was fitted on, in the unit of the check.
+    pub raw: Option<f64>,
+    /// The ends of the range, in percent of the average.
+    pub spread: Option<Spread>,
+}
+
+/// score = slope · value + intercept, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// Percent per unit of the value.
+    pub slope: f64,
+    /// Percent.
+    pub intercept: f64,
+}
+
+/// The ends of a range, in percent of its average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The lower end; below 0.
+    pub min: f64,
+    /// The upper end.
+    pub max: f64,
+}
+
+impl Equation {
+    /// The score of a value.
+    pub fn score(&self, value: f64) -> f64 {
+        self.slope * value + self.intercept
+    }
+
+    /// The value that has a score; none for a line that does not rise or fall.
+    pub fn value_at(&self, score: f64) -> Option<f64> {
+        Some((score - self.intercept) / self.slope).filter(|value| value.is_finite())
+    }
+}
+
+impl Entry {
+    /// The values that are mapped to −tolerance and +tolerance.
+    pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
+        Some((self.equation.value_at(-tolerance)?, self.equation.value_at(tolerance)?))
+    }
+}

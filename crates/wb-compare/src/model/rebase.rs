@@ -1,0 +1,51 @@
+//! Moving a model to a new level.
+
+use super::fit::{average, fit_values, histories};
+use super::{Entry, Fit, Model, Spread};
+use crate::build::Builds;
+
+impl Model {
+    /// Keeps what deviation is normal, in the unit of the check, and moves the level to the builds' average: for a
+    /// change that was wanted, of which there are too few builds to fit anew. The average, and the ends of the range in
+    /// percent of it, are moved with it. Checks that the model does not know are fitted as `how` says, by the model's
+    /// tolerance or else `tolerance`; those that the builds do not know stay as they are.
+    ///
+    /// Source of the formula: run-perf, `ModelLinearRegression.rebase`, which leaves average and range as they were.
+    pub fn rebase(&self, how: Fit, tolerance: f64, builds: &Builds) -> Self {
+        let tolerance = self.tolerance.unwrap_or(tolerance);
+        let mut rebased = Self { version: self.version.or(Some(2)), tolerance: Some(tolerance), ..self.clone() };
+        for (id, values) in histories(builds) {
+            let entry = match self.entries.get(&id) {
+                Some(entry) => Some(moved(entry, average(&values), tolerance)),
+                None => fit_values(how, tolerance, &values),
+            };
+            rebased.entries.extend(entry.map(|entry| (id, entry)));
+        }
+        rebased
+    }
+}
+
+/// The entry with its middle, where the score is 0, at a new average.
+fn moved(entry: &Entry, average: f64, tolerance: f64) -> Entry {
+    let mut equation = entry.equation;
+    equation.intercept = -equation.slope * average;
+    let half = (tolerance / equation.slope / average * 100.0).abs();
+    let spread = half.is_finite().then_some(Spread { min: -half, max: half });
+    Entry { equation, raw: Some(average), spread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviation_is_kept_and_the_level_moves() {
+        let entry = fit_values(Fit::Linear, 4.0, &[90.0, 110.0]).unwrap();
+        let moved = moved(&entry, 200.0, 4.0);
+        let (low, high) = moved.range(4.0).unwrap();
+        assert!((low - 190.0).abs() < 1e-9 && (high - 210.0).abs() < 1e-9);
+        assert_eq!(moved.raw, Some(200.0));
+        let spread = moved.spread.unwrap();
+        assert!((spread.min + 5.0).abs() < 1e-9 && (spread.max - 5.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,51 @@
+//! Text that occurs again and again, kept once.
+
+use foldhash::fast::FixedState;
+use indexmap::IndexSet;
+
+/// A set that remembers the order in which its members came.
+pub(crate) type Set<T> = IndexSet<T, FixedState>;
+
+/// Text kept in some [`Names`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Name(u32);
+
+/// The texts, in the order in which they were first met.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    texts: Set<Box<str>>,
+}
+
+impl Names {
+    /// The name of a text; it is kept where it is new.
+    pub(crate) fn intern(&mut self, text: &str) -> Name {
+        // An index is as wide as a name: four thousand million texts would not fit into memory anyway.
+        let index = match self.texts.get_index_of(text) {
+            Some(index) => index,
+            None => self.texts.insert_full(text.into()).0,
+        };
+        Name(index as u32)
+    }
+
+    /// The name of a text that is already known.
+    pub(crate) fn find(&self, text: &str) -> Option<Name> {
+        self.texts.get_index_of(text).map(|index| Name(index as u32))
+    }
+
+    /// The text of a name that these gave.
+    pub(crate) fn text(&self, name: Name) -> &str {
+        &self.texts[name.0 as usize]
+    }
+
+    /// All of them, each by its name's number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+}
+
+impl Name {
+    /// Its place in the order of the names it is among.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}

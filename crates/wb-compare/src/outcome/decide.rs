@@ -1,0 +1,136 @@
+//! Which method decides, and what that comes to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::told::Difference;
+use crate::source::KEY;
+use crate::statistical::{self, Unit, Verdict};
+use crate::tolerance::Status;
+
+/// A way to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Differences in percent against a limit, as run-perf does.
+    Tolerance,
+    /// The ratio of medians and how sure it is.
+    Statistical,
+}
+
+/// What is said of a check in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decided {
+    /// Better.
+    Gain,
+    /// Better, within the tolerance.
+    MinorGain,
+    /// As it was.
+    Equal,
+    /// Worse, within the tolerance.
+    MinorLoss,
+    /// Worse.
+    Loss,
+    /// Different; whether that is normal, or good, is not known.
+    Differs,
+    /// Nothing can be said yet.
+    Inconclusive,
+    /// A side does not have it.
+    Missing,
+    /// A side has it, and no number that counts.
+    Invalid,
+    /// It is defined otherwise on both sides.
+    Incomparable,
+}
+
+impl Decided {
+    /// Every one, from best to worst.
+    pub const ALL: [Self; 10] = [
+        Self::Gain,
+        Self::MinorGain,
+        Self::Equal,
+        Self::MinorLoss,
+        Self::Loss,
+        Self::Differs,
+        Self::Inconclusive,
+        Self::Missing,
+        Self::Invalid,
+        Self::Incomparable,
+    ];
+
+    /// Whether two numbers stand behind it.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
+    }
+
+    /// For people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gain => "gain",
+            Self::MinorGain => "minor gain",
+            Self::Equal => "equal",
+            Self::MinorLoss => "minor loss",
+            Self::Loss => "loss",
+            Self::Differs => "differs",
+            Self::Inconclusive => "inconclusive",
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+            Self::Incomparable => "incomparable",
+        }
+    }
+}
+
+/// From so many samples on each side statistics decide where nobody said otherwise: from six on a median has an
+/// interval at 95 %.
+const ENOUGH: usize = 6;
+
+pub(super) fn decide(
+    status: Option<Status>,
+    found: Option<&statistical::Check>,
+    method: Option<Method>,
+    differences: &[Difference],
+) -> (Method, Decided) {
+    let enough =
+        |check: &statistical::Check| check.units.unit == Unit::Runs || check.units.src.min(check.units.dst) >= ENOUGH;
+    let by_statistics = match method {
+        Some(Method::Tolerance) => None,
+        Some(Method::Statistical) => found,
+        None => found.filter(|check| enough(check)),
+    };
+    let method = if by_statistics.is_some() { Method::Statistical } else { Method::Tolerance };
+    if differences.iter().any(|difference| difference.name == KEY) {
+        return (method, Decided::Incomparable);
+    }
+    let decided = match (by_statistics, status) {
+        (Some(check), _) => of_verdict(check.verdict),
+        (None, Some(status)) => of_status(status),
+        (None, None) => Decided::Missing,
+    };
+    (method, decided)
+}
+
+fn of_verdict(verdict: Verdict) -> Decided {
+    match verdict {
+        Verdict::Improved => Decided::Gain,
+        Verdict::Regressed => Decided::Loss,
+        Verdict::Equivalent => Decided::Equal,
+        Verdict::Differs => Decided::Differs,
+        Verdict::Inconclusive => Decided::Inconclusive,
+        Verdict::Invalid => Decided::Invalid,
+        Verdict::Missing => Decided::Missing,
+    }
+}
+
+fn of_status(status: Status) -> Decided {
+    match status {
+        Status::Improvement => Decided::Gain,
+        Status::MinorGain => Decided::MinorGain,
+        Status::Equal => Decided::Equal,
+        Status::MinorLoss => Decided::MinorLoss,
+        Status::Regression => Decided::Loss,
+        Status::Changed => Decided::Differs,
+        Status::Missing => Decided::Missing,
+        Status::Invalid => Decided::Invalid,
+    }
+}

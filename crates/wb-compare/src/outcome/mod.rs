@@ -1,0 +1,290 @@
+//! A finished comparison: both methods side by side, and what follows. This is what is drawn, written and exported.
+//!
+//! Start with [`Outcome::of`].
+
+mod decide;
+mod told;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use decide::{Decided, Method};
+pub use told::{Difference, Interval, Needed, RunTold, Statistics};
+
+use crate::build::{Builds, Value};
+use crate::id::Statistic;
+use crate::tolerance::totals::Exit;
+use crate::{statistical, tolerance};
+use decide::decide;
+
+/// A comparison of builds: the last one against the first, those between being history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// The builds, the source first and the destination last.
+    pub builds: Vec<BuildTold>,
+    /// The method that was asked to decide; none: statistics where both sides have enough samples, tolerances elsewhere.
+    pub method: Option<Method>,
+    /// Every check, in the builds' order.
+    pub checks: Vec<Checked>,
+    /// Groups of primary means, by the method of tolerances.
+    pub groups: Vec<Grouped>,
+    /// How many primary checks came to what, and the others.
+    pub totals: Totals,
+    /// What the program's exit says: 0 no regression, 2 regression, 3 something missing or invalid, 4 nothing
+    /// comparable.
+    pub exit: u8,
+}
+
+/// One build.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildTold {
+    /// Its name.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<RunTold>,
+    /// Errors of tests that stand for results: `PROFILE/TEST/SERIAL`, and what happened.
+    pub errors: Vec<(String, String)>,
+}
+
+/// A statistic of a metric of a case, in all builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Checked {
+    /// `PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.STATISTIC`, as run-perf writes it.
+    pub id: String,
+    /// `mean` or `stddev`.
+    pub statistic: String,
+    /// Whether its case is judged by it.
+    pub primary: bool,
+    /// Which way is better: `higher`, `lower` or `neither`.
+    pub direction: String,
+    /// The value in the first build; none where it has no number.
+    pub src: Option<f64>,
+    /// The value in the last build; none where it has no number.
+    pub dst: Option<f64>,
+    /// In every build, the first and the last included.
+    pub values: Vec<Option<f64>>,
+    /// The difference in percent without any model (of a standard deviation in percentage points, positive where there
+    /// is less); none where a side has no number or it is infinite.
+    pub raw: Option<f64>,
+    /// The score in percent, with run-perf's sign.
+    pub score: Option<f64>,
+    /// The scores of every build after the first.
+    pub scores: Vec<Option<f64>>,
+    /// How much the score may differ from zero, in percent.
+    pub tolerance: f64,
+    /// What the method of tolerances says.
+    pub status: String,
+    /// The same of every build after the first; none where neither side has it.
+    pub statuses: Vec<Option<String>>,
+    /// What the score is made of: each part's name, difference in percent, and weight.
+    pub why: Vec<(String, f64, f64)>,
+    /// What the method of statistics says of means.
+    #[serde(flatten)]
+    pub statistics: Option<Statistics>,
+    /// Which method decides here.
+    pub decided_by: Method,
+    /// What follows.
+    pub decided: Decided,
+    /// Parameters in which both sides differ.
+    pub differences: Vec<Difference>,
+}
+
+/// Primary means that belong together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Grouped {
+    /// What they have in common, with stars for what they have not.
+    pub id: String,
+    /// How many there are.
+    pub members: usize,
+    /// The average score in percent.
+    pub score: f64,
+    /// How much it may differ from zero.
+    pub tolerance: f64,
+    /// What the method of tolerances says.
+    pub status: String,
+    /// Whether it takes part in what the exit says: where its members are decided by tolerances.
+    pub decides: bool,
+}
+
+/// How many came to what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Totals {
+    /// Primary checks that got better.
+    pub gains: usize,
+    /// Better, within the tolerance.
+    pub minor_gains: usize,
+    /// As they were.
+    pub equals: usize,
+    /// Worse, within the tolerance.
+    pub minor_losses: usize,
+    /// Worse.
+    pub losses: usize,
+    /// Different, where nobody knows whether that is normal or good.
+    pub differing: usize,
+    /// Of which nothing can be said yet.
+    pub inconclusive: usize,
+    /// On one side alone.
+    pub missing: usize,
+    /// Without a number that counts; errors of tests are among them.
+    pub invalid: usize,
+    /// Defined otherwise on both sides, so that nothing was compared.
+    pub incomparable: usize,
+    /// Checks that decide nothing.
+    pub not_primary: usize,
+    /// Groups that got worse, among those that decide.
+    pub groups_lost: usize,
+    /// Groups that got better, among those that decide.
+    pub groups_gained: usize,
+}
+
+impl Totals {
+    fn add(&mut self, decided: Decided) {
+        let place = match decided {
+            Decided::Gain => &mut self.gains,
+            Decided::MinorGain => &mut self.minor_gains,
+            Decided::Equal => &mut self.equals,
+            Decided::MinorLoss => &mut self.minor_losses,
+            Decided::Loss => &mut self.losses,
+            Decided::Differs => &mut self.differing,
+            Decided::Inconclusive => &mut self.inconclusive,
+            Decided::Missing => &mut self.missing,
+            Decided::Invalid => &mut self.invalid,
+            Decided::Incomparable => &mut self.incomparable,
+        };
+        *place += 1;
+    }
+
+    /// Primary checks that were compared.
+    pub fn compared(&self) -> usize {
+        self.gains
+            + self.minor_gains
+            + self.equals
+            + self.minor_losses
+            + self.losses
+            + self.differing
+            + self.inconclusive
+    }
+
+    fn exit(&self, comparable: bool, fail_on_gain: bool) -> Exit {
+        let gains = if fail_on_gain { self.gains + self.groups_gained } else { 0 };
+        if !comparable {
+            Exit::NothingComparable
+        } else if self.losses + self.groups_lost + gains > 0 {
+            Exit::Regression
+        } else if self.missing + self.invalid + self.incomparable > 0 {
+            Exit::Incomplete
+        } else {
+            Exit::Fine
+        }
+    }
+}
+
+impl Outcome {
+    /// Puts both methods together. `statistics` is none where there are fewer than two builds.
+    pub fn of(
+        builds: &Builds,
+        tolerances: &tolerance::Comparison<'_>,
+        statistics: Option<&statistical::Comparison>,
+        method: Option<Method>,
+        fail_on_gain: bool,
+    ) -> Self {
+        let last = tolerances.last();
+        let mut checks = Vec::with_capacity(tolerances.checks.len());
+        let mut by_row = statistics.map(|statistics| statistics.checks.iter().peekable());
+        for at in 0..tolerances.checks.len() {
+            let check = tolerances.checks[at];
+            let found = by_row.as_mut().and_then(|checks| {
+                while checks.peek().is_some_and(|found| found.row < check.row) {
+                    checks.next();
+                }
+                checks.peek().copied().filter(|found| found.row == check.row && check.statistic == Statistic::Mean)
+            });
+            if let Some(last) = last.filter(|last| tolerances.cell(at, *last).is_some()) {
+                checks.push(Self::checked(builds, tolerances, at, last, found, method));
+            }
+        }
+        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &checks));
+        let mut totals = Totals::default();
+        for check in &checks {
+            if check.primary { totals.add(check.decided) } else { totals.not_primary += 1 }
+        }
+        totals.invalid += last.map_or(0, |last| tolerances.errors(last).count());
+        let deciding = groups.iter().filter(|group| group.decides);
+        totals.groups_lost = deciding.clone().filter(|group| group.status == "regression").count();
+        totals.groups_gained = deciding.filter(|group| group.status == "improvement").count();
+        let comparable = checks.iter().any(|check| check.decided.is_compared());
+        let exit = totals.exit(comparable, fail_on_gain).code();
+        let builds = builds.list().iter().map(BuildTold::of).collect();
+        Self { builds, method, checks, groups, totals, exit }
+    }
+
+    fn checked(
+        builds: &Builds,
+        tolerances: &tolerance::Comparison<'_>,
+        at: usize,
+        last: usize,
+        found: Option<&statistical::Check>,
+        method: Option<Method>,
+    ) -> Checked {
+        let check = tolerances.checks[at];
+        let id = tolerances.id(at);
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        let all = 0..builds.list().len();
+        let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).known()).collect();
+        let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
+        let cell = tolerances.cell(at, last);
+        let differences = told::differences(builds, check.row);
+        let (decided_by, decided) = decide(cell.map(|cell| cell.status), found, method, &differences);
+        let known = |build: usize| match tolerances.value(at, build) {
+            Value::Known(value) => Some(value),
+            Value::Missing | Value::Invalid => None,
+        };
+        Checked {
+            id: id.to_string(),
+            statistic: check.statistic.to_string(),
+            primary: check.primary,
+            direction: told::direction(tolerances.options.directions.of(id.class, id.metric)).to_owned(),
+            src: known(0),
+            dst: known(last),
+            values,
+            raw: finite(cell.and_then(|cell| cell.raw)),
+            score: finite(cell.and_then(|cell| cell.score)),
+            scores: cells().map(|cell| finite(cell.and_then(|cell| cell.score))).collect(),
+            tolerance: tolerances.tolerance(at),
+            status: cell.map_or_else(String::new, |cell| cell.status.to_string()),
+            statuses: cells().map(|cell| cell.map(|cell| cell.status.to_string())).collect(),
+            why: tolerances.parts(at, last).iter().map(told::part).collect(),
+            statistics: found.map(Statistics::of),
+            decided_by,
+            decided,
+            differences,
+        }
+    }
+}
+
+/// The groups of a build; they decide where the method of tolerances does for all of their members.
+fn groups(
+    tolerances: &tolerance::Comparison<'_>,
+    last: usize,
+    method: Option<Method>,
+    checks: &[Checked],
+) -> Vec<Grouped> {
+    // Checks that neither side has were left out: members are found by their identifiers.
+    let by_tolerance: std::collections::HashSet<&str> =
+        checks.iter().filter(|check| check.decided_by == Method::Tolerance).map(|check| check.id.as_str()).collect();
+    let group = |group: &tolerance::groups::Group<'_>| {
+        let cell = group.cell(last)?;
+        let decides = method != Some(Method::Statistical)
+            && group.members.iter().all(|at| by_tolerance.contains(tolerances.id(*at).to_string().as_str()));
+        Some(Grouped {
+            id: group.id.to_string(),
+            members: group.members.len(),
+            score: cell.score,
+            tolerance: cell.tolerance,
+            status: cell.status.to_string(),
+            decides,
+        })
+    };
+    tolerances.groups.iter().filter_map(group).collect()
+}

@@ -1,0 +1,175 @@
+//! The parts of an outcome, from the types of the methods.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Direction;
+
+use super::BuildTold;
+use crate::build::{Build, Builds, Row, Run};
+use crate::statistical::{self, Unit};
+use crate::tolerance::score::{Part, Term};
+
+/// What was said of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunTold {
+    /// Its folder.
+    pub path: String,
+    /// The build that was measured, where it is seen, the machine, distributions, version and command, by name; those
+    /// that were said.
+    pub metadata: BTreeMap<String, String>,
+    /// The environment: `World` and each profile, by machine, by section.
+    pub environment: BTreeMap<String, Vec<BTreeMap<String, String>>>,
+}
+
+/// What the method of statistics says of a check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Statistics {
+    /// `improved`, `regressed`, `equivalent`, `differs`, `inconclusive`, `invalid` or `missing`.
+    pub verdict: String,
+    /// The last build's over the first's.
+    pub ratio: Option<f64>,
+    /// Where the ratio lies.
+    pub ci: Option<Interval>,
+    /// The probability of so large a difference where there is none, adjusted for the family.
+    pub p: Option<f64>,
+    /// How many values each side has.
+    pub n: [usize; 2],
+    /// What they are: `samples` or `runs`.
+    pub unit: String,
+    /// What would decide it.
+    pub needs: Option<Needed>,
+}
+
+/// An interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The confidence that it reaches.
+    pub confidence: f64,
+}
+
+/// So many values on each side, at a guess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Needed {
+    /// How many; none where no number that can be had would do.
+    pub each: Option<usize>,
+    /// Of what: `samples` or `runs`.
+    pub unit: String,
+}
+
+/// A parameter in which both sides differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// The parameter.
+    pub name: String,
+    /// In the first build; none where it has no such parameter.
+    pub src: Option<String>,
+    /// In the last build.
+    pub dst: Option<String>,
+}
+
+impl BuildTold {
+    pub(super) fn of(build: &Build) -> Self {
+        let errors = build.runs.iter().flat_map(|run| &run.errors);
+        Self {
+            name: build.name.clone(),
+            runs: build.runs.iter().map(RunTold::of).collect(),
+            errors: errors.map(|error| (error.place.clone(), error.text.clone())).collect(),
+        }
+    }
+}
+
+impl RunTold {
+    fn of(run: &Run) -> Self {
+        let said = &run.metadata;
+        let named = [
+            ("build", &said.build),
+            ("url", &said.url),
+            ("machine", &said.machine),
+            ("machine url", &said.machine_url),
+            ("distro", &said.distro),
+            ("guest distro", &said.guest_distro),
+            ("version", &said.version),
+            ("command", &said.command),
+        ];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        Self {
+            path: run.path.display().to_string(),
+            metadata: said.others.clone().into_iter().chain(named).collect(),
+            environment: said.environment.clone(),
+        }
+    }
+}
+
+impl Statistics {
+    pub(super) fn of(check: &statistical::Check) -> Self {
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        let interval = check.effect.and_then(|effect| effect.interval);
+        Self {
+            verdict: check.verdict.as_str().to_owned(),
+            ratio: check.effect.and_then(|effect| finite(effect.estimate)),
+            ci: interval.map(|interval| Interval {
+                low: interval.low,
+                high: interval.high,
+                confidence: interval.confidence_reached,
+            }),
+            p: check.p,
+            n: [check.units.src, check.units.dst],
+            unit: unit(check.units.unit).to_owned(),
+            needs: check.needs.map(|needs| Needed { each: needs.each, unit: unit(needs.unit).to_owned() }),
+        }
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Samples => "samples",
+        Unit::Runs => "runs",
+    }
+}
+
+/// As JSON and tables have it.
+pub(super) fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher",
+        Direction::Lower => "lower",
+        Direction::Neither => "neither",
+    }
+}
+
+/// A part's name, difference and weight.
+pub(super) fn part(part: &Part) -> (String, f64, f64) {
+    let name = match part.term {
+        Term::Raw => "raw".to_owned(),
+        Term::Model(at) => format!("model {at}"),
+        Term::ModelRaw(at) => format!("raw against the average of model {at}"),
+        Term::BuildsAverage => "average over the builds, twice".to_owned(),
+        Term::NOutOfResults => "builds beyond the tolerance".to_owned(),
+    };
+    // JSON has no infinity; a float's largest says it as well.
+    (name, part.difference.clamp(f64::MIN, f64::MAX), part.weight)
+}
+
+/// The parameters in which the first and the last build differ.
+pub(super) fn differences(builds: &Builds, row: Row) -> Vec<Difference> {
+    let [src, .., dst] = builds.list() else { return Vec::new() };
+    let (Some(src), Some(dst)) = (src.readings(row).next(), dst.readings(row).next()) else { return Vec::new() };
+    if src.params == dst.params {
+        return Vec::new();
+    }
+    let all = |id| builds.params(id).collect::<BTreeMap<&str, &str>>();
+    let (src, dst) = (all(src.params), all(dst.params));
+    let names: std::collections::BTreeSet<&str> = src.keys().chain(dst.keys()).copied().collect();
+    let differing = names.into_iter().filter(|name| src.get(name) != dst.get(name));
+    let told = |name: &str| Difference {
+        name: name.to_owned(),
+        src: src.get(name).map(|value| (*value).to_owned()),
+        dst: dst.get(name).map(|value| (*value).to_owned()),
+    };
+    differing.map(told).collect()
+}

@@ -1,0 +1,61 @@
+//! Puts what was read from a file among the builds.
+
+use super::parsed::Parsed;
+use super::runperf::folder::ResultFile;
+use super::warning::Oddity;
+use super::{Place, SourceError};
+use crate::build::{Builds, ParamsId, Reading, RowKey};
+use crate::id::Statistic;
+use crate::names::Name;
+
+/// Adds a file's metrics to its run; tells of those that the run had already.
+pub(super) fn merge(
+    builds: &mut Builds,
+    place: Place,
+    profile: &str,
+    file: &ResultFile,
+    parsed: &Parsed,
+) -> Result<Option<Oddity>, SourceError> {
+    let names: Vec<Name> = parsed.names.iter().map(|text| builds.names.intern(text)).collect();
+    let here = |name: &Name| names[name.index()];
+    let params: Vec<u32> = parsed
+        .params
+        .iter()
+        .map(|set| {
+            builds.params.insert_full(set.iter().map(|(name, value)| (here(name), here(value))).collect()).0 as u32
+        })
+        .collect();
+    let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
+    let run = &mut builds.list[place.build].runs[place.run];
+    let before = run.samples.len();
+    run.samples.extend_from_slice(&parsed.samples);
+    if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {
+        return Err(SourceError::TooMuch { path: file.path.clone() });
+    }
+    let (mut repeated, mut first) = (0, None);
+    for metric in &parsed.metrics {
+        let (case, name) = (here(&metric.case), here(&metric.metric));
+        let key = RowKey { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
+        let row = builds.rows.insert_full(key).0;
+        let reading = Reading {
+            mean: metric.mean,
+            stddev: metric.stddev,
+            primary: metric.primary,
+            params: ParamsId(params[metric.params]),
+            first_sample: (before + metric.samples.start) as u32,
+            samples: metric.samples.len() as u32,
+        };
+        if run.readings.len() <= row {
+            run.readings.resize(row + 1, None);
+        }
+        if run.readings[row].replace(reading).is_some() {
+            repeated += 1;
+            first.get_or_insert(crate::build::Row(row as u32));
+        }
+    }
+    for (class, metric, direction) in &parsed.directions {
+        let metric = builds.names.text(here(metric)).to_owned();
+        builds.directions.set(Some(*class), crate::direction::without_worker(&metric), *direction);
+    }
+    Ok(first.map(|row| Oddity::Repeated { metrics: repeated, first: builds.id(row, Statistic::Mean).to_string() }))
+}

@@ -1,0 +1,219 @@
+//! From folders to [`Builds`]: which folders make which build, and what was odd about them.
+//!
+//! Files are read in parallel, each into a shape of its own ([`parsed`]); these are put together one after the other
+//! ([`merge`]), so that the outcome does not depend on which was read first.
+
+mod merge;
+pub(crate) mod parsed;
+pub(crate) mod runperf;
+mod warning;
+mod weighbridge;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::build::{Build, Builds, Run};
+use crate::metadata::Metadata;
+use merge::merge;
+use parsed::Parsed;
+use runperf::folder::{Folder, Layout, ResultFile};
+pub use warning::{Oddity, Warning};
+pub(crate) use weighbridge::KEY;
+
+/// What makes a build: its name and the folders of its runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The build's name.
+    pub name: String,
+    /// The folders of its runs.
+    pub runs: Vec<PathBuf>,
+    /// Which profile is taken for which: by the name in this source, the name that it is compared as. A profile whose
+    /// own name is taken by another one is left out.
+    pub profiles: BTreeMap<String, String>,
+}
+
+/// How folders are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Take errors (`__error*__`), failed iterations (`*-failN`) and results under serials that are no numbers too.
+    pub include_incorrect: bool,
+    /// Whatever is odd is an error.
+    pub strict: bool,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Read {
+    /// The builds, in the order of their sources.
+    pub builds: Builds,
+    /// What was odd: of folders and metadata first, then of results, each in the order of the sources and their files.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why nothing was read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Text that names no source.
+    #[error("`{0}` names no build: [NAME=]FOLDER[,FOLDER…] is expected")]
+    NoSource(String),
+    /// A folder that is not there or cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A folder with neither results nor metadata.
+    #[error(
+        "{} holds no results: PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA is expected",
+        path.display()
+    )]
+    NoResults {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Something odd, where that was to be an error.
+    #[error(transparent)]
+    Strict(Warning),
+    /// More metrics, samples or parameters than this program can count.
+    #[error("{} takes the results beyond {} metrics or samples in a run", path.display(), u32::MAX)]
+    TooMuch {
+        /// The file that was one too many.
+        path: PathBuf,
+    },
+}
+
+impl Source {
+    /// Reads `[NAME=]FOLDER[,FOLDER…]`; without a name it is the first folder's own. What stands before a `=` is a name
+    /// unless it has a `/` in it.
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let none = || SourceError::NoSource(text.to_owned());
+        let (name, folders) = match text.split_once('=') {
+            Some((name, folders)) if !name.contains('/') => (Some(name), folders),
+            _ => (None, text),
+        };
+        let runs: Vec<PathBuf> = folders.split(',').map(PathBuf::from).collect();
+        if runs.iter().any(|run| run.as_os_str().is_empty()) || name == Some("") {
+            return Err(none());
+        }
+        let first = runs.first().ok_or_else(none)?;
+        let own = || first.file_name().unwrap_or(first.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name: name.map_or_else(own, str::to_owned), runs, profiles: BTreeMap::new() })
+    }
+
+    /// What a profile of this source is compared as; none where another takes its name.
+    fn compared_as<'a>(&'a self, profile: &'a str) -> Option<&'a str> {
+        match self.profiles.get(profile) {
+            Some(name) => Some(name),
+            None => self.profiles.values().all(|name| name != profile).then_some(profile),
+        }
+    }
+}
+
+/// Reads the folders of all sources, in parallel. What is malformed among them is named and left out.
+///
+/// Errors: a folder that cannot be read or holds no results; and with [`ReadOptions::strict`] whatever is odd.
+pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceError> {
+    let mut read = Read { builds: Builds::default(), warnings: Vec::new() };
+    let mut files = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let mut build = Build { name: source.name.clone(), runs: Vec::new() };
+        for path in &source.runs {
+            let folder = Folder::list(path, options.include_incorrect)?;
+            let place = Place { build: at, run: build.runs.len() };
+            files.extend(folder.results.into_iter().map(|file| (place, file)));
+            read.warnings.extend(folder.warnings);
+            let said = match (folder.layout, folder.metadata) {
+                (_, None) => Metadata::default(),
+                (Layout::RunPerf, Some(file)) => metadata(&file, &mut read.warnings),
+                (Layout::Weighbridge, Some(file)) => weighbridge::metadata(path).unwrap_or_else(|error| {
+                    read.warnings.push(Warning { path: file, what: Oddity::Unreadable(error.to_string()) });
+                    Metadata::default()
+                }),
+            };
+            build.runs.push(Run { path: path.to_owned(), metadata: said, ..Run::default() });
+            if let Some(run) = build.runs.last_mut() {
+                run.errors = folder.errors;
+            }
+        }
+        read.builds.list.push(build);
+    }
+    let parsed: Vec<_> = files.par_iter().map(|(_, file)| parse(file, options)).collect();
+    for ((place, file), parsed) in files.into_iter().zip(parsed) {
+        match parsed {
+            Ok(parsed) => {
+                let profile = sources[place.build].compared_as(&file.profile);
+                let odd = profile.map(|profile| merge(&mut read.builds, place, profile, &file, &parsed)).transpose()?;
+                let odd = parsed.odd.into_iter().chain(odd.flatten());
+                read.warnings.extend(odd.map(|what| Warning { path: file.path.clone(), what }));
+            }
+            Err(what) => read.warnings.push(Warning { path: file.path, what }),
+        }
+    }
+    match read.warnings.first() {
+        Some(first) if options.strict => Err(SourceError::Strict(first.clone())),
+        _ => Ok(read),
+    }
+}
+
+/// The run of a build that a file belongs to.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    build: usize,
+    run: usize,
+}
+
+fn parse(file: &ResultFile, options: &ReadOptions) -> Result<Parsed, Oddity> {
+    let bytes = std::fs::read(&file.path).map_err(|error| Oddity::Unreadable(error.to_string()))?;
+    // Looking at a file once is cheaper than at each string in it.
+    let text = std::str::from_utf8(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
+    let parsed = match file.layout {
+        Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
+        Layout::Weighbridge => weighbridge::parse(text),
+    };
+    parsed.map_err(|error| Oddity::Malformed(error.to_string()))
+}
+
+/// What a file of run-perf's metadata says.
+fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let (metadata, bad) = Metadata::parse(&String::from_utf8_lossy(&bytes));
+            warnings.extend(bad.into_iter().map(|bad| Warning { path: path.to_owned(), what: Oddity::Metadata(bad) }));
+            metadata
+        }
+        Err(error) => {
+            warnings.push(Warning { path: path.to_owned(), what: Oddity::Unreadable(error.to_string()) });
+            Metadata::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_a_name_and_folders() {
+        let source = Source::parse("new=a/b,c").unwrap();
+        assert_eq!((source.name.as_str(), source.runs), ("new", vec!["a/b".into(), "c".into()]));
+        assert_eq!(Source::parse("a/b/").unwrap().name, "b");
+        assert_eq!(Source::parse("./x=y").unwrap().runs, vec![PathBuf::from("./x=y")]);
+        for bad in ["", "=a", "a,,b", "n="] {
+            assert!(Source::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_profile_whose_name_is_taken_is_left_out() {
+        let mut source = Source::parse("a").unwrap();
+        assert_eq!(source.compared_as("Localhost"), Some("Localhost"));
+        source.profiles.insert("DefaultLibvirt".to_owned(), "Localhost".to_owned());
+        assert_eq!(source.compared_as("DefaultLibvirt"), Some("Localhost"));
+        assert_eq!(source.compared_as("Localhost"), None);
+        assert_eq!(source.compared_as("Tuned"), Some("Tuned"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Which files of a folder hold results.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::weighbridge::HEAD;
+use super::super::{Oddity, SourceError, Warning};
+use crate::build::RunError;
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(crate) struct Folder {
+    pub(crate) layout: Layout,
+    pub(crate) metadata: Option<PathBuf>,
+    pub(crate) results: Vec<ResultFile>,
+    pub(crate) errors: Vec<RunError>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Whose results a folder holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// run-perf's, with pbench's results.
+    #[default]
+    RunPerf,
+    /// A run of this program.
+    Weighbridge,
+}
+
+impl Layout {
+    /// The file that says what a run is.
+    fn metadata(self) -> &'static str {
+        match self {
+            Self::RunPerf => METADATA,
+            Self::Weighbridge => HEAD,
+        }
+    }
+}
+
+/// A `result.json`.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    pub(crate) layout: Layout,
+    pub(crate) path: PathBuf,
+    pub(crate) profile: String,
+    pub(crate) test: String,
+    pub(crate) serial: String,
+}
+
+/// The file of metadata in a run.
+pub(crate) const METADATA: &str = "RUNPERF_METADATA";
+/// The file of results in a test.
+pub(crate) const RESULT: &str = "result.json";
+const NO_TEXT: &str = "an error without a text";
+
+impl Folder {
+    /// Lists a folder, sorted by name; errors and serials that begin with no digit only where they were asked for.
+    pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
+        let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
+        let mut folder = Self::default();
+        let profiles = children(path).map_err(unreadable)?;
+        if path.join(HEAD).is_file() {
+            folder.layout = Layout::Weighbridge;
+        }
+        folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
+        folder.take(path, &profiles, &mut Vec::new(), include_incorrect);
+        if folder.metadata.is_none() && folder.results.is_empty() && folder.errors.is_empty() {
+            return Err(SourceError::NoResults { path: path.to_owned() });
+        }
+        Ok(folder)
+    }
+
+    /// Takes what lies below `path`, which is as deep as `above` has names.
+    fn take(&mut self, path: &Path, names: &[String], above: &mut Vec<String>, include_incorrect: bool) {
+        for name in names {
+            let below = path.join(name);
+            if name.starts_with("__error") && name.ends_with("__") {
+                if include_incorrect {
+                    self.errors.push(error(&below, above));
+                }
+                continue;
+            }
+            if let [profile, test] = &above[..] {
+                // A test of this program may be named instead of numbered.
+                let odd = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
+                if odd && !include_incorrect {
+                    continue;
+                }
+                let path = below.join(RESULT);
+                match fs::metadata(&path) {
+                    Ok(_) => {
+                        let [profile, test, serial] = [profile, test, name].map(String::clone);
+                        let layout = self.layout;
+                        self.results.push(ResultFile { layout, path, profile, test, serial });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        let what = Oddity::Unreadable(error.to_string());
+                        self.warnings.push(Warning { path, what });
+                    }
+                }
+            }
+            // Errors lie in a serial's folder at the deepest.
+            if above.len() < 2 || (above.len() == 2 && include_incorrect) {
+                match children(&below) {
+                    Ok(names) => {
+                        above.push(name.clone());
+                        self.take(&below, &names, above, include_incorrect);
+                        above.pop();
+                    }
+                    Err(error) => {
+                        let what = Oddity::Unreadable(error.to_string());
+                        self.warnings.push(Warning { path: below, what });
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn error(path: &Path, above: &[String]) -> RunError {
+    let text = fs::read(path.join("exception")).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
+    let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
+    RunError { place: place.join("/"), text: text.unwrap_or_else(|_| NO_TEXT.to_owned()) }
+}
+
+/// The names of the folders in a folder, sorted; hidden ones and names that are no text are left out.
+fn children(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !name.starts_with('.') && entry.path().is_dir() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "text\n").unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn incorrect_results_are_only_taken_where_asked_for() {
+        let root = made(&[
+            "RUNPERF_METADATA",
+            "B/fio/0000/result.json",
+            "A/fio/0001/result.json",
+            "A/fio/0001/__error0__/exception",
+            "A/fio/__error0__/exception",
+            "A/fio/failed/result.json",
+            "A/.hidden/0000/result.json",
+            "__error1__/details",
+            "A/fio/0002/other.json",
+        ]);
+        let correct = Folder::list(root.path(), false).unwrap();
+        let ids = |folder: &Folder| -> Vec<String> {
+            folder.results.iter().map(|it| format!("{}/{}/{}", it.profile, it.test, it.serial)).collect()
+        };
+        assert_eq!(ids(&correct), ["A/fio/0001", "B/fio/0000"]);
+        assert!(correct.errors.is_empty() && correct.metadata.is_some());
+        let all = Folder::list(root.path(), true).unwrap();
+        assert_eq!(ids(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
+        let errors: Vec<_> = all.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
+        let id = |place: &str| format!("{place}:./ERROR/ERROR/ERROR.error");
+        let wanted = [(id("A/fio/0001"), "text"), (id("A/fio/*"), "text"), (id("*/*/*"), NO_TEXT)];
+        assert_eq!(errors, wanted);
+    }
+
+    #[test]
+    fn a_folder_without_results_is_refused() {
+        let root = made(&["A/fio/0000/other.json"]);
+        assert!(matches!(Folder::list(root.path(), false), Err(SourceError::NoResults { .. })));
+        assert!(matches!(Folder::list(&root.path().join("no"), false), Err(SourceError::Unreadable { .. })));
+    }
+}

@@ -1,0 +1,200 @@
+//! An iteration of pbench's format: only what is compared, the rest is skipped as it is met. What is written again is
+//! that, too.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::figure::Figure;
+
+/// Text that borrows from the file where it has no escapes.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Iteration<'a> {
+    #[serde(borrow, default)]
+    pub(crate) iteration_name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(crate) iteration_data: Option<Data<'a>>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Data<'a> {
+    #[serde(borrow, default)]
+    pub(crate) parameters: Option<Parameters<'a>>,
+    #[serde(borrow, default)]
+    pub(crate) throughput: Entries<'a, Aggregate>,
+    #[serde(borrow, default)]
+    pub(crate) latency: Entries<'a, Aggregate>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters<'a> {
+    #[serde(borrow, default)]
+    pub(crate) benchmark: Vec<Entries<'a, &'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(crate) user: Vec<User<'a>>,
+}
+
+/// What the user said of a run; only its profile belongs to how the case was measured.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct User<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<Text<'a>>,
+}
+
+/// An object's entries in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Entries<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
+
+impl<T> Default for Entries<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Entries<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Entries<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+struct EntriesVisitor<'a, T>(PhantomData<(&'a (), T)>);
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<'a, T> {
+    type Value = Entries<'a, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'a, T>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Entries(entries))
+    }
+}
+
+/// The name that stands for all clients together.
+const ALL: &str = "all";
+
+/// A metric's values by client, of which the one over all of them counts.
+#[derive(Debug)]
+pub(crate) struct Aggregate(pub(crate) Option<Client>);
+
+/// A metric of a client. A sample's time series is none of its samples.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Client {
+    #[serde(skip_serializing_if = "Figure::is_missing")]
+    pub(crate) mean: Figure,
+    #[serde(skip_serializing_if = "Figure::is_missing")]
+    pub(crate) stddevpct: Figure,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) samples: Vec<Sample>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Sample {
+    #[serde(default)]
+    pub(crate) value: Figure,
+}
+
+impl<'de> Deserialize<'de> for Aggregate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(AggregateVisitor)
+    }
+}
+
+impl Serialize for Aggregate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            client_hostname: &'static str,
+            #[serde(flatten)]
+            client: &'a Client,
+        }
+        serializer.collect_seq(self.0.iter().map(|client| Named { client_hostname: ALL, client }))
+    }
+}
+
+struct AggregateVisitor;
+
+impl<'de> Visitor<'de> for AggregateVisitor {
+    type Value = Aggregate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of clients")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<Aggregate, A::Error> {
+        let mut all = None;
+        while let Some(client) = clients.next_element::<AnyClient>()? {
+            all = all.or(client.0);
+        }
+        Ok(Aggregate(all))
+    }
+}
+
+/// A client, where it stands for all of them.
+struct AnyClient(Option<Client>);
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    ClientHostname,
+    Mean,
+    Stddevpct,
+    Samples,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for AnyClient {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnyClientVisitor)
+    }
+}
+
+struct AnyClientVisitor;
+
+impl<'de> Visitor<'de> for AnyClientVisitor {
+    type Value = AnyClient;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a client")
+    }
+
+    /// pbench writes the name first, so that nothing of a single client need be made numbers.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyClient, A::Error> {
+        let mut is_all = None;
+        let mut client = Client::default();
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::ClientHostname => is_all = map.next_value::<Option<Text<'de>>>()?.map(|name| name.0 == ALL),
+                Field::Mean if is_all != Some(false) => client.mean = map.next_value()?,
+                Field::Stddevpct if is_all != Some(false) => client.stddevpct = map.next_value()?,
+                Field::Samples if is_all != Some(false) => {
+                    client.samples = map.next_value::<Option<Vec<Sample>>>()?.unwrap_or_default();
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(AnyClient((is_all == Some(true)).then_some(client)))
+    }
+}

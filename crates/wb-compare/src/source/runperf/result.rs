@@ -1,0 +1,207 @@
+//! `result.json` in pbench's format: a list of iterations.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use wb_model::Class;
+
+use super::iteration::{Aggregate, Client, Data, Entries, Iteration, Parameters};
+use crate::build::Value;
+use crate::names::Name;
+use crate::source::Oddity;
+use crate::source::parsed::{Parsed, ParsedMetric};
+
+/// Reads a file. Iterations that failed (`NAME-failN`) are left out unless incorrect ones were asked for; what is odd
+/// about single iterations and metrics is told in the outcome.
+///
+/// Errors: it is no JSON, or not of this format.
+pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<Parsed, serde_json::Error> {
+    let mut reader = Reader { include_incorrect, ..Reader::default() };
+    let mut json = serde_json::Deserializer::from_str(text);
+    reader.deserialize(&mut json)?;
+    json.end()?;
+    let Reader { mut parsed, incomplete, without_all, .. } = reader;
+    parsed.odd.extend((incomplete > 0).then_some(Oddity::Incomplete(incomplete)));
+    if let Some(first) = without_all.first() {
+        parsed.odd.push(Oddity::NoAggregate { metrics: without_all.len(), first: first.clone() });
+    }
+    Ok(parsed)
+}
+
+/// Takes the iterations one by one, so that no file's text and whole content are in memory together.
+#[derive(Default)]
+struct Reader {
+    parsed: Parsed,
+    include_incorrect: bool,
+    incomplete: usize,
+    without_all: Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Reader {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Reader {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of iterations")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut iterations: A) -> Result<(), A::Error> {
+        while let Some(iteration) = iterations.next_element::<Iteration<'de>>()? {
+            self.take(iteration);
+        }
+        Ok(())
+    }
+}
+
+impl Reader {
+    fn take(&mut self, iteration: Iteration<'_>) {
+        let (Some(name), Some(Data { parameters: Some(parameters), throughput, latency })) =
+            (iteration.iteration_name, iteration.iteration_data)
+        else {
+            self.incomplete += 1;
+            return;
+        };
+        if !self.include_incorrect && is_failed(&name.0) {
+            return;
+        }
+        let primary = primary_metrics(&parameters);
+        let params = self.params(&parameters);
+        let case = self.parsed.names.intern(&name.0);
+        for (class, metrics) in [(Class::Throughput, throughput), (Class::Latency, latency)] {
+            self.take_metrics(case, class, metrics, &primary, params);
+        }
+    }
+
+    fn take_metrics(
+        &mut self,
+        case: Name,
+        class: Class,
+        metrics: Entries<'_, Aggregate>,
+        primary: &[String],
+        params: usize,
+    ) {
+        for (name, Aggregate(all)) in metrics.0 {
+            let Some(Client { mean, stddevpct, samples }) = all else {
+                self.without_all.push(format!("{}/{class}/{}", self.parsed.names.text(case), name.0));
+                continue;
+            };
+            if mean.0 == Value::Missing && stddevpct.0 == Value::Missing {
+                continue;
+            }
+            let first = self.parsed.samples.len();
+            self.parsed.samples.extend(samples.iter().filter_map(|sample| sample.value.0.known()));
+            let metric = self.parsed.names.intern(&name.0);
+            self.parsed.metrics.push(ParsedMetric {
+                case,
+                class,
+                metric,
+                mean: mean.0,
+                stddev: stddevpct.0,
+                primary: primary.iter().any(|primary| *primary == name.0),
+                params,
+                samples: first..self.parsed.samples.len(),
+            });
+        }
+    }
+
+    /// The benchmark's parameters, those of a second benchmark and on with its number before the name, and the profile.
+    fn params(&mut self, parameters: &Parameters<'_>) -> usize {
+        let names = &mut self.parsed.names;
+        let mut params = Vec::new();
+        for (index, benchmark) in parameters.benchmark.iter().enumerate() {
+            for (name, value) in &benchmark.0 {
+                let name =
+                    if index == 0 { names.intern(&name.0) } else { names.intern(&format!("{index}.{}", name.0)) };
+                params.push((name, names.intern(&text(value))));
+            }
+        }
+        let profile = names.intern("profile");
+        let profiles = parameters.user.iter().filter_map(|user| user.profile.as_ref());
+        params.extend(profiles.map(|text| (profile, names.intern(&text.0))));
+        self.parsed.keep_params(params)
+    }
+}
+
+/// A value of any kind as text; of a string without its quotes.
+fn text(value: &RawValue) -> std::borrow::Cow<'_, str> {
+    let raw = value.get();
+    match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
+        Some(inner) if !inner.contains('\\') => inner.into(),
+        Some(_) => serde_json::from_str::<String>(raw).map_or(raw.into(), Into::into),
+        None => raw.into(),
+    }
+}
+
+fn primary_metrics(parameters: &Parameters<'_>) -> Vec<String> {
+    let entries = parameters.benchmark.iter().flat_map(|benchmark| &benchmark.0);
+    entries.filter(|(name, _)| name.0 == "primary_metric").map(|(_, value)| text(value).into_owned()).collect()
+}
+
+/// Whether an iteration's name says that it failed: `NAME-failN`.
+pub(crate) fn is_failed(name: &str) -> bool {
+    let number = name.rsplit_once("-fail").map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"[
+        {"iteration_name": "read-4KiB", "iteration_data": {
+            "parameters": {"benchmark": [{"bs": "4k", "primary_metric": "iops_sec", "max_stddevpct": 5, "a\"b": "x\ny"}],
+                           "user": [{"cmdline": "x", "profile": "Tuned"}]},
+            "latency": {"lat": [{"client_hostname": "a", "mean": 7, "stddevpct": 1}]},
+            "throughput": {"iops_sec": [
+                {"client_hostname": "a", "mean": 1, "stddevpct": 2},
+                {"client_hostname": "all", "mean": 10.5, "stddevpct": "3.5", "samples": [
+                    {"timeseries": [{"date": 1, "value": 99}], "value": 10},
+                    {"value": "11"}, {"timeseries": [{"value": 98}]}]}]}}},
+        {"iteration_name": "read-4KiB-fail1", "iteration_data": {"parameters": {},
+            "throughput": {"iops_sec": [{"client_hostname": "all", "mean": "odd"}]}}},
+        {"iteration_name": "no data"}]"#;
+
+    #[test]
+    fn the_value_over_all_clients_is_read_and_no_time_series() {
+        let parsed = parse(TWO, false).unwrap();
+        let [metric] = &parsed.metrics[..] else { panic!("{parsed:?}") };
+        assert_eq!((metric.mean, metric.stddev), (Value::Known(10.5), Value::Known(3.5)));
+        assert!(metric.primary);
+        assert_eq!(parsed.samples, [10.0, 11.0]);
+        let params: Vec<_> = parsed.params[metric.params]
+            .iter()
+            .map(|(name, value)| (parsed.names.text(*name), parsed.names.text(*value)))
+            .collect();
+        let wanted = [
+            ("a\"b", "x\ny"),
+            ("bs", "4k"),
+            ("max_stddevpct", "5"),
+            ("primary_metric", "iops_sec"),
+            ("profile", "Tuned"),
+        ];
+        assert_eq!(params, wanted);
+        let no_all = Oddity::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
+        assert_eq!(parsed.odd, [Oddity::Incomplete(1), no_all]);
+    }
+
+    #[test]
+    fn a_failed_iteration_is_only_read_where_asked_for() {
+        let parsed = parse(TWO, true).unwrap();
+        assert_eq!(parsed.metrics.len(), 2);
+        assert_eq!((parsed.metrics[1].mean, parsed.metrics[1].stddev), (Value::Invalid, Value::Missing));
+        assert!(!parsed.metrics[1].primary);
+        for (name, failed) in
+            [("a-fail1", true), ("a-fail12", true), ("a-fail", false), ("a-fail1x", false), ("fail1", false)]
+        {
+            assert_eq!(is_failed(name), failed, "{name}");
+        }
+    }
+}

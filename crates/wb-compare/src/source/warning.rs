@@ -1,0 +1,56 @@
+//! What is odd about results without keeping the rest from being read.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::metadata::BadMetadata;
+
+/// Something odd about a file or folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Which.
+    pub path: PathBuf,
+    /// What is odd about it.
+    pub what: Oddity,
+}
+
+/// What is odd.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Oddity {
+    /// It cannot be read, and is left out.
+    #[error("cannot be read and is left out: {0}")]
+    Unreadable(String),
+    /// It is no result in pbench's format, and is left out.
+    #[error("is malformed and is left out: {0}")]
+    Malformed(String),
+    /// Iterations without name, parameters or data; they are left out.
+    #[error("has iterations without name, data or parameters, which are left out: {0}")]
+    Incomplete(usize),
+    /// Metrics without a value over all clients; they are left out.
+    #[error("has no value over all clients for {first} ({metrics} such metrics, all left out)")]
+    NoAggregate {
+        /// How many.
+        metrics: usize,
+        /// The first of them: `ITERATION/CLASS/METRIC`.
+        first: String,
+    },
+    /// Metrics that are there more than once; the last of each counts.
+    #[error("has {first} more than once ({metrics} such metrics; the last of each counts)")]
+    Repeated {
+        /// How many.
+        metrics: usize,
+        /// The first of them.
+        first: String,
+    },
+    /// A line of the metadata that says nothing.
+    #[error(transparent)]
+    Metadata(BadMetadata),
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)
+    }
+}
+
+impl std::error::Error for Warning {}

@@ -1,0 +1,160 @@
+//! The method of statistics: by which factor a metric differs, how sure that is, and whether it matters.
+//!
+//! The effect is the ratio of medians by Hodges and Lehmann, its test Wilcoxon's rank sum, both exact for few values
+//! ([`wb_stats::ratio`]); from five runs a side on, a bootstrap that draws runs and then samples
+//! ([`wb_stats::hierarchical_ratio`]). What is ranked are samples where each side has one run, and the runs' medians
+//! otherwise: many samples within one run say nothing of the next run.
+//!
+//! All primary metrics are one family: which of them differ is decided together (Benjamini and Hochberg), and the
+//! intervals are taken at the confidence that goes with that (Benjamini and Yekutieli).
+//!
+//! Start with [`compare`]; [`verdict`] says what each verdict means, [`units`] what is ranked, [`needs`] what would
+//! decide what is not.
+
+pub mod needs;
+pub mod units;
+pub mod verdict;
+
+use rayon::prelude::*;
+use wb_model::Class;
+use wb_stats::{Ratio, Samples, benjamini_hochberg, hierarchical_ratio, ratio, selected_confidence};
+
+use crate::build::{Build, Builds, Row, Value};
+use crate::direction::Directions;
+use crate::id::Statistic;
+pub use needs::Needs;
+pub use units::Unit;
+use units::Units;
+use verdict::Judgement;
+pub use verdict::Verdict;
+
+/// How differences are judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// A difference of less than so many percent does not matter.
+    pub threshold: f64,
+    /// Of the metrics that are said to differ, at most this share is wrong on average; one minus the intervals'
+    /// confidence.
+    pub rate: f64,
+    /// Whether one run a side is enough for a verdict, as if runs did not differ from each other.
+    pub trust_single_run: bool,
+    /// Which way is better.
+    pub directions: Directions,
+    /// From which the bootstrap draws.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threshold: 5.0, rate: 0.05, trust_single_run: false, directions: Directions::default(), seed: 1 }
+    }
+}
+
+/// The last build against the first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// What any of the two has, in the builds' order.
+    pub checks: Vec<Check>,
+    /// How many metrics were judged together.
+    pub family: usize,
+    /// How many of them differ.
+    pub discoveries: usize,
+    /// The confidence of the intervals.
+    pub confidence: f64,
+}
+
+/// A metric on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Which.
+    pub row: Row,
+    /// Whether its case is judged by it.
+    pub primary: bool,
+    /// What was ranked: how many on each side, and what they are.
+    pub units: Units,
+    /// The last build's over the first's; none where that cannot be said.
+    pub effect: Option<Ratio>,
+    /// The probability of so large a difference where there is none, adjusted for the family; of metrics that are not
+    /// primary, by itself. None without an effect.
+    pub p: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// What would decide it, where it is not decided.
+    pub needs: Option<Needs>,
+}
+
+/// A metric before the family is looked at.
+struct Looked {
+    row: Row,
+    primary: bool,
+    units: Units,
+    values: [Value; 2],
+    p: Option<f64>,
+}
+
+/// Compares the last build with the first; none with fewer than two.
+pub fn compare(builds: &Builds, options: &Options) -> Option<Comparison> {
+    let [src, .., dst] = builds.list() else { return None };
+    let rows: Vec<Row> = builds.rows().collect();
+    let looked: Vec<Looked> = rows.into_par_iter().filter_map(|row| look(builds, [src, dst], row, options)).collect();
+    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(|looked| looked.p).collect();
+    let found = benjamini_hochberg(&family, options.rate);
+    let confidence = selected_confidence(options.rate, found.count, family.len());
+    let mut adjusted = found.adjusted.into_iter();
+    let together: Vec<(Looked, Option<f64>)> = looked
+        .into_iter()
+        .map(|looked| {
+            let p = if looked.primary { looked.p.and_then(|_| adjusted.next()) } else { looked.p };
+            (looked, p)
+        })
+        .collect();
+    let (discoveries, family) = (found.count, family.len());
+    let checks = together.into_par_iter().map(|(looked, p)| {
+        let Looked { row, primary, units, values, .. } = looked;
+        let confidence = if primary { confidence } else { 1.0 - options.rate };
+        let effect = p.and_then(|_| effect([src, dst], row, units, confidence, options));
+        let id = builds.id(row, Statistic::Mean);
+        let judgement = Judgement {
+            values,
+            effect,
+            differs: p.is_some_and(|p| p <= options.rate),
+            direction: options.directions.of(id.class, id.metric),
+            threshold: options.threshold / 100.0,
+            trusted: units.unit == Unit::Runs || options.trust_single_run,
+        };
+        let verdict = judgement.verdict();
+        let needs = match verdict {
+            Verdict::Inconclusive => needs::of(units, effect, options.threshold / 100.0, options.rate, family),
+            Verdict::Differs => Some(needs::runs(options.rate, family)),
+            _ => None,
+        };
+        Check { row, primary, units, effect, p, verdict, needs }
+    });
+    Some(Comparison { checks: checks.collect(), family, discoveries, confidence })
+}
+
+/// What both sides have of a metric; none where neither has any, and for checks, which are no measure of speed.
+fn look(builds: &Builds, sides: [&Build; 2], row: Row, options: &Options) -> Option<Looked> {
+    let primary = sides[1].primary(row).or_else(|| sides[0].primary(row))?;
+    if builds.id(row, Statistic::Mean).class == Class::Check {
+        return None;
+    }
+    let units = Units::of(sides, row);
+    let values = sides.map(|side| side.value(row, Statistic::Mean));
+    // At any confidence: the test is what is wanted here.
+    let p = effect(sides, row, units, 1.0 - options.rate, options).map(|effect| effect.p);
+    Some(Looked { row, primary, units, values, p })
+}
+
+fn effect(sides: [&Build; 2], row: Row, units: Units, confidence: f64, options: &Options) -> Option<Ratio> {
+    if units.drawn {
+        let [a, b] = sides.map(|side| units::runs(side, row));
+        // A seed of the metric's own, so that each draws by itself and any one can be repeated.
+        let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if let Some(effect) = hierarchical_ratio(&a, &b, confidence, seed) {
+            return Some(effect);
+        }
+    }
+    let [a, b] = sides.map(|side| Samples::new(&units::values(side, row, units.unit)).ok());
+    ratio(&a?, &b?, confidence)
+}

@@ -1,0 +1,86 @@
+//! What would decide what is not decided.
+
+use wb_stats::{Ratio, least_p};
+
+use super::units::{Unit, Units};
+
+/// So many are wanted at most; beyond that another way has to be found.
+const MOST: usize = 10_000;
+
+/// So many samples or runs on each side, at a guess from how wide the interval is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Of what.
+    pub unit: Unit,
+    /// How many on each side, all together; none where no number that can be had would do.
+    pub each: Option<usize>,
+}
+
+/// For a metric of a family: first as many as any verdict takes, then as many as make the interval narrow enough.
+///
+/// The width of an interval falls with the square root of the number of values. It is narrow enough when it fits
+/// between the estimate and the nearer end of the threshold.
+pub(super) fn of(units: Units, effect: Option<Ratio>, threshold: f64, rate: f64, family: usize) -> Option<Needs> {
+    let unit = units.unit;
+    let least = reachable(rate, family);
+    let now = units.src.min(units.dst);
+    let Some((effect, interval)) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
+        return Some(Needs { unit, each: Some(least.max(now + 1)) });
+    };
+    if interval.low <= 0.0 || effect.estimate <= 0.0 {
+        return None;
+    }
+    let half = (interval.high / interval.low).ln() / 2.0;
+    let edge = (1.0 + threshold).ln();
+    let gap = (effect.estimate.ln().abs() - edge).abs();
+    let wanted = (now as f64 * (half / gap).powi(2)).ceil();
+    let each = (wanted <= MOST as f64).then_some((wanted as usize).max(least).max(now + 1));
+    Some(Needs { unit, each })
+}
+
+/// As many runs as any verdict takes.
+pub(super) fn runs(rate: f64, family: usize) -> Needs {
+    Needs { unit: Unit::Runs, each: Some(reachable(rate, family)) }
+}
+
+/// The fewest values a side with which one metric of a family alone could be told apart.
+fn reachable(rate: f64, family: usize) -> usize {
+    let wanted = rate / family.max(1) as f64;
+    (1..).find(|&n| least_p(n, n) <= wanted).unwrap_or(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_stats::Interval;
+
+    use super::*;
+
+    fn units(each: usize) -> Units {
+        Units { unit: Unit::Samples, src: each, dst: each, drawn: false }
+    }
+
+    fn effect(estimate: f64, low: f64, high: f64) -> Option<Ratio> {
+        Some(Ratio { estimate, interval: Some(Interval { low, high, confidence_reached: 0.95 }), p: 0.2 })
+    }
+
+    #[test]
+    fn three_runs_never_decide_and_four_can_where_there_is_one_metric() {
+        assert_eq!(runs(0.05, 1), Needs { unit: Unit::Runs, each: Some(4) });
+        assert_eq!(of(units(3), None, 0.05, 0.05, 1).and_then(|needs| needs.each), Some(4));
+        assert!(runs(0.05, 100).each > Some(6));
+    }
+
+    #[test]
+    fn twice_as_wide_as_the_gap_takes_four_times_as_many() {
+        let edge = 1.05_f64;
+        let (estimate, half) = (edge * 1.1, 1.1_f64.powi(2));
+        let needs = of(units(10), effect(estimate, estimate / half, estimate * half), 0.05, 0.05, 1).unwrap();
+        assert!((40..=41).contains(&needs.each.unwrap()), "{needs:?}");
+    }
+
+    #[test]
+    fn what_lies_on_the_edge_cannot_be_decided() {
+        let needs = of(units(10), effect(1.05, 1.0, 1.1), 0.05, 0.05, 1).unwrap();
+        assert_eq!(needs.each, None);
+    }
+}

@@ -1,0 +1,60 @@
+//! What is ranked: samples or runs.
+
+use crate::build::{Build, Row};
+
+/// From so many runs on each side, samples are drawn within runs.
+const DRAWN: usize = 5;
+
+/// What one value that is ranked is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    /// A sample of the one run that each side has.
+    Samples,
+    /// The median of a run.
+    Runs,
+}
+
+/// How many values there are, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Units {
+    /// What they are.
+    pub unit: Unit,
+    /// Of the first build.
+    pub src: usize,
+    /// Of the last one.
+    pub dst: usize,
+    /// Whether a bootstrap draws them, and samples within them.
+    pub drawn: bool,
+}
+
+impl Units {
+    pub(super) fn of(sides: [&Build; 2], row: Row) -> Self {
+        let unit = if sides.iter().all(|side| side.runs.len() == 1) { Unit::Samples } else { Unit::Runs };
+        let [src, dst] = sides.map(|side| values(side, row, unit).len());
+        Self { unit, src, dst, drawn: unit == Unit::Runs && src.min(dst) >= DRAWN }
+    }
+}
+
+/// The values of a side.
+pub(super) fn values(side: &Build, row: Row, unit: Unit) -> Vec<f64> {
+    match unit {
+        Unit::Samples => runs(side, row).into_iter().flatten().collect(),
+        Unit::Runs => runs(side, row).into_iter().map(|mut run| median(&mut run)).collect(),
+    }
+}
+
+/// The samples of each run of a side that has any; the mean is the one sample of a run that kept none.
+pub(super) fn runs(side: &Build, row: Row) -> Vec<Vec<f64>> {
+    let of = side.runs.iter().map(|run| match run.samples(row) {
+        [] => run.reading(row).and_then(|reading| reading.mean.known()).into_iter().collect(),
+        samples => samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>(),
+    });
+    of.filter(|samples| !samples.is_empty()).collect()
+}
+
+/// Of what is not empty.
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    if samples.len().is_multiple_of(2) { (samples[middle - 1] + samples[middle]) / 2.0 } else { samples[middle] }
+}

@@ -1,0 +1,148 @@
+//! What follows from an effect and how sure it is.
+
+use wb_model::Direction;
+use wb_stats::Ratio;
+
+use crate::build::Value;
+
+/// What is said of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Better, beyond chance, and by more than the threshold as far as is known.
+    Improved,
+    /// Worse, beyond chance, and by more than the threshold as far as is known.
+    Regressed,
+    /// The whole interval lies within the threshold.
+    Equivalent,
+    /// It would be improved or regressed, but each side is one run, and nobody knows by how much runs differ.
+    Differs,
+    /// None of these can be said.
+    Inconclusive,
+    /// A side has it, and no number that counts.
+    Invalid,
+    /// A side does not have it.
+    Missing,
+}
+
+impl Verdict {
+    /// Every one, from what is good to what is not known.
+    pub const ALL: [Self; 7] = [
+        Self::Improved,
+        Self::Equivalent,
+        Self::Inconclusive,
+        Self::Differs,
+        Self::Regressed,
+        Self::Missing,
+        Self::Invalid,
+    ];
+
+    /// In a word, as files have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Improved => "improved",
+            Self::Regressed => "regressed",
+            Self::Equivalent => "equivalent",
+            Self::Differs => "differs",
+            Self::Inconclusive => "inconclusive",
+            Self::Invalid => "invalid",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// All that a verdict depends on.
+pub(super) struct Judgement {
+    pub(super) values: [Value; 2],
+    pub(super) effect: Option<Ratio>,
+    /// Whether chance is ruled out.
+    pub(super) differs: bool,
+    pub(super) direction: Direction,
+    /// As a fraction.
+    pub(super) threshold: f64,
+    /// Whether more than one run, or the user's word, stands behind the values.
+    pub(super) trusted: bool,
+}
+
+impl Judgement {
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.values {
+            [Value::Missing, _] | [_, Value::Missing] => return Verdict::Missing,
+            [Value::Invalid, _] | [_, Value::Invalid] => return Verdict::Invalid,
+            [Value::Known(_), Value::Known(_)] => {}
+        }
+        let Some(effect) = self.effect else { return Verdict::Inconclusive };
+        // Symmetric for ratios: what is 5 % more one way is as far the other way.
+        let (least, most) = (1.0 / (1.0 + self.threshold), 1.0 + self.threshold);
+        let within = |value: f64| (least..=most).contains(&value);
+        if effect.interval.is_some_and(|interval| within(interval.low) && within(interval.high)) {
+            return Verdict::Equivalent;
+        }
+        if !self.differs || within(effect.estimate) {
+            return Verdict::Inconclusive;
+        }
+        let better = match self.direction {
+            Direction::Higher => effect.estimate > 1.0,
+            Direction::Lower => effect.estimate < 1.0,
+            // Nobody said which way is good.
+            Direction::Neither => return Verdict::Differs,
+        };
+        match (self.trusted, better) {
+            (false, _) => Verdict::Differs,
+            (true, true) => Verdict::Improved,
+            (true, false) => Verdict::Regressed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_stats::Interval;
+
+    use super::*;
+
+    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> Judgement {
+        Judgement {
+            values: [Value::Known(1.0), Value::Known(estimate)],
+            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence_reached: 0.95 }), p: 0.01 }),
+            differs,
+            direction: Direction::Higher,
+            threshold: 0.05,
+            trusted: true,
+        }
+    }
+
+    #[test]
+    fn a_difference_counts_beyond_chance_and_beyond_the_threshold() {
+        assert_eq!(judged(0.9, 0.85, 0.96, true).verdict(), Verdict::Regressed);
+        assert_eq!(judged(1.1, 1.02, 1.2, true).verdict(), Verdict::Improved);
+        assert_eq!(judged(0.98, 0.96, 0.99, true).verdict(), Verdict::Equivalent);
+        assert_eq!(judged(0.96, 0.92, 0.99, true).verdict(), Verdict::Inconclusive);
+        assert_eq!(judged(0.9, 0.7, 1.1, false).verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn the_direction_decides_which_is_good() {
+        let lower = Judgement { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
+        assert_eq!(lower.verdict(), Verdict::Improved);
+        let neither = Judgement { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
+        assert_eq!(neither.verdict(), Verdict::Differs);
+    }
+
+    #[test]
+    fn one_run_a_side_has_no_regression() {
+        let single = Judgement { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
+        assert_eq!(single.verdict(), Verdict::Differs);
+        let equal = Judgement { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
+        assert_eq!(equal.verdict(), Verdict::Equivalent);
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_to_be_so() {
+        let missing = Judgement { values: [Value::Known(1.0), Value::Missing], ..judged(1.0, 1.0, 1.0, false) };
+        assert_eq!(missing.verdict(), Verdict::Missing);
+        let invalid = Judgement { values: [Value::Invalid, Value::Known(1.0)], ..judged(1.0, 1.0, 1.0, false) };
+        assert_eq!(invalid.verdict(), Verdict::Invalid);
+        let none = Judgement { effect: None, ..judged(1.0, 1.0, 1.0, false) };
+        assert_eq!(none.verdict(), Verdict::Inconclusive);
+    }
+}

@@ -1,0 +1,140 @@
+//! The smallest folder that still compares the same.
+//!
+//! Of the results the values over all clients, their samples and the parameters are kept; of the metadata everything,
+//! with the secrets in its command masked.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::secrets::masked_command;
+use crate::source::runperf::folder::{Folder, METADATA, RESULT};
+use crate::source::runperf::iteration::{Aggregate, Data, Entries, Iteration, Sample};
+use crate::source::runperf::result::is_failed;
+use crate::source::{Oddity, SourceError, Warning};
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stripped {
+    /// The files of results and metadata.
+    pub files: usize,
+    /// Their size before, in bytes.
+    pub before: u64,
+    /// Their size now, in bytes.
+    pub after: u64,
+    /// What was odd; what is left out for it would be left out of a comparison as well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why nothing was written, or not all.
+#[derive(Debug, thiserror::Error)]
+pub enum StripError {
+    /// The folder cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Something is where the new folder is to be.
+    #[error("{} is there and not empty: name a new or empty folder", path.display())]
+    Occupied {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// Makes the folder `into` of the folder `from`, which stays as it is. Errors of tests and failed iterations are kept
+/// where `include_incorrect` says so.
+pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripped, StripError> {
+    let folder = Folder::list(from, include_incorrect)?;
+    if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) || into.is_file() {
+        return Err(StripError::Occupied { path: into.to_owned() });
+    }
+    let mut stripped = Stripped { files: 0, before: 0, after: 0, warnings: folder.warnings };
+    if let Some(path) = &folder.metadata {
+        stripped.take(path, &into.join(METADATA), |bytes| Ok(masked_metadata(bytes)))?;
+    }
+    for file in &folder.results {
+        let place = into.join(&file.profile).join(&file.test).join(&file.serial);
+        stripped.take(&file.path, &place.join(RESULT), |bytes| smaller(bytes, include_incorrect))?;
+    }
+    for (number, error) in folder.errors.iter().enumerate() {
+        let place: PathBuf = error.place.split('/').filter(|name| *name != "*").collect();
+        write(&into.join(place).join(format!("__error{number}__")).join("exception"), error.text.as_bytes())?;
+    }
+    Ok(stripped)
+}
+
+impl Stripped {
+    /// Makes one file of another; one that cannot be read or understood is told and left out.
+    fn take(
+        &mut self,
+        from: &Path,
+        into: &Path,
+        shrink: impl FnOnce(&[u8]) -> serde_json::Result<Vec<u8>>,
+    ) -> Result<(), StripError> {
+        let read = fs::read(from).map_err(|error| Oddity::Unreadable(error.to_string()));
+        let shrunk = read.and_then(|bytes| {
+            let shrunk = shrink(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
+            Ok((bytes.len(), shrunk))
+        });
+        match shrunk {
+            Ok((before, bytes)) => {
+                self.files += 1;
+                self.before += before as u64;
+                self.after += bytes.len() as u64;
+                write(into, &bytes)
+            }
+            Err(what) => {
+                self.warnings.push(Warning { path: from.to_owned(), what });
+                Ok(())
+            }
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::write(path, bytes)).map_err(|source| StripError::Write { path: path.to_owned(), source })
+}
+
+/// The command is the line that could hold a secret; everything else stays byte for byte.
+fn masked_metadata(bytes: &[u8]) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line.strip_prefix(b"runperf_cmd:") {
+        Some(command) => format!("runperf_cmd:{}", masked_command(&String::from_utf8_lossy(command))).into_bytes(),
+        None => line.to_vec(),
+    });
+    lines.collect::<Vec<_>>().concat()
+}
+
+fn smaller(bytes: &[u8], include_incorrect: bool) -> serde_json::Result<Vec<u8>> {
+    let mut iterations: Vec<Iteration<'_>> = serde_json::from_slice(bytes)?;
+    iterations.retain(|iteration| match (&iteration.iteration_name, &iteration.iteration_data) {
+        (Some(name), Some(Data { parameters: Some(_), .. })) => include_incorrect || !is_failed(&name.0),
+        _ => false,
+    });
+    for data in iterations.iter_mut().filter_map(|iteration| iteration.iteration_data.as_mut()) {
+        data.throughput.keep_known();
+        data.latency.keep_known();
+        if let Some(parameters) = &mut data.parameters {
+            parameters.user.retain(|user| user.profile.is_some());
+        }
+    }
+    serde_json::to_vec(&iterations)
+}
+
+impl Entries<'_, Aggregate> {
+    fn keep_known(&mut self) {
+        self.0.retain(|(_, Aggregate(all))| {
+            all.as_ref().is_some_and(|client| !client.mean.is_missing() || !client.stddevpct.is_missing())
+        });
+        for client in self.0.iter_mut().filter_map(|(_, Aggregate(all))| all.as_mut()) {
+            client.samples.retain(|Sample { value }| value.0.known().is_some());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a score is made of, and how the parts become one.
+//!
+//! Source of the formulas: run-perf, `RelativeResults._calculate_test_difference`, `ModelLinearRegression.check_result`,
+//! `AveragesModifier`, `NOutOfResultsModifier`.
+
+use crate::build::{Builds, Row};
+use crate::id::{CheckId, Statistic};
+use crate::model::{Entry, Model};
+use crate::uncertainty::weight_divisor;
+
+/// What a part of a score says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// The difference from the source.
+    Raw,
+    /// A model's score, by its place among the models.
+    Model(usize),
+    /// The difference from a model's average.
+    ModelRaw(usize),
+    /// Twice the mean score over the builds: small losses of many builds show.
+    BuildsAverage,
+    /// In how many builds the score was beyond the tolerance.
+    NOutOfResults,
+}
+
+/// A part of a score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// What it says.
+    pub term: Term,
+    /// The difference, in percent; may be infinite.
+    pub difference: f64,
+    /// How much it counts; 0 where it is only shown.
+    pub weight: f64,
+}
+
+/// What the last build's score is averaged with, and how much that counts against the score itself, which counts 1 (with
+/// models, 1 each). Both are divided by U(n), n being the builds after the source that know the check.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Of [`Term::BuildsAverage`]; 0 leaves it out.
+    pub builds_average: f64,
+    /// Of [`Term::NOutOfResults`]; 0 leaves it out.
+    pub n_out_of_results: f64,
+    /// How many builds may be beyond the tolerance before that alone is beyond it.
+    pub n: u32,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { builds_average: 0.0, n_out_of_results: 0.0, n: 2 }
+    }
+}
+
+/// A little more than the tolerance, so that one build more than allowed is beyond it.
+const BEYOND: f64 = 1.1;
+/// How much the mean over builds is enlarged, so that half a tolerance in every build is beyond it.
+const ENLARGED: f64 = 2.0;
+
+/// The difference of two values: of means in percent of the source, infinite from zero to anything else; of standard
+/// deviations the percentage points by which the source has more.
+pub fn difference(statistic: Statistic, src: f64, dst: f64) -> f64 {
+    match statistic {
+        Statistic::Mean if src == dst => 0.0,
+        Statistic::Mean => (dst - src) / src.abs() * 100.0,
+        Statistic::Stddev => src - dst,
+    }
+}
+
+/// Adds the parts that two values and the models give; returns the raw difference.
+pub(super) fn own_parts<'m>(
+    parts: &mut Vec<Part>,
+    statistic: Statistic,
+    src: f64,
+    dst: f64,
+    entries: impl Iterator<Item = Option<&'m Entry>>,
+) -> f64 {
+    for (at, entry) in entries.enumerate() {
+        let Some(entry) = entry else { continue };
+        parts.push(Part { term: Term::Model(at), difference: entry.equation.score(dst), weight: 1.0 });
+        if let Some(average) = entry.raw {
+            let difference = difference(statistic, average, dst);
+            parts.push(Part { term: Term::ModelRaw(at), difference, weight: 0.0 });
+        }
+    }
+    let raw = difference(statistic, src, dst);
+    let weight = if parts.is_empty() { 1.0 } else { 0.0 };
+    parts.push(Part { term: Term::Raw, difference: raw, weight });
+    raw
+}
+
+/// Σ difference · weight / Σ weight over the parts that count.
+fn total(parts: &[Part]) -> f64 {
+    let counting = || parts.iter().filter(|part| part.weight != 0.0);
+    let weight: f64 = counting().map(|part| part.weight).sum();
+    counting().map(|part| part.difference * part.weight).sum::<f64>() / weight
+}
+
+/// What the builds so far say of a check.
+#[derive(Debug, Default)]
+pub(super) struct Prior {
+    sum: f64,
+    finite: usize,
+    beyond: usize,
+    judged: usize,
+}
+
+impl Prior {
+    /// Adds what the history gives to the parts of the last build, takes every other into the history; returns the
+    /// score.
+    pub(super) fn settle(&mut self, parts: &mut Vec<Part>, weights: &Weights, tolerance: f64, last: bool) -> f64 {
+        let score = total(parts);
+        if score.is_finite() {
+            self.sum += score;
+            self.finite += 1;
+        }
+        if last && weights.builds_average != 0.0 && self.finite > 0 {
+            let difference = self.sum / self.finite as f64 * ENLARGED;
+            let weight = weights.builds_average / weight_divisor(self.finite);
+            parts.push(Part { term: Term::BuildsAverage, difference, weight });
+        }
+        let score = total(parts);
+        self.judged += 1;
+        self.beyond += usize::from(score.abs() > tolerance);
+        if last && weights.n_out_of_results != 0.0 {
+            let size = self.beyond as f64 / (f64::from(weights.n) + 1.0) * tolerance * BEYOND;
+            let difference = if score > 0.0 { size } else { -size };
+            let weight = weights.n_out_of_results / weight_divisor(self.judged);
+            parts.push(Part { term: Term::NOutOfResults, difference, weight });
+        }
+        total(parts)
+    }
+}
+
+/// A model, by row instead of by identifier.
+#[derive(Debug)]
+pub(super) struct BoundModel(Vec<[Option<Entry>; 2]>);
+
+impl BoundModel {
+    pub(super) fn bind(model: &Model, builds: &Builds) -> Self {
+        let mut bound = vec![[None; 2]; builds.rows().len()];
+        for (id, entry) in &model.entries {
+            let Ok(id) = CheckId::parse(id) else { continue };
+            if let Some(row) = builds.find(&id) {
+                bound[row.index()][id.statistic as usize] = Some(*entry);
+            }
+        }
+        Self(bound)
+    }
+
+    pub(super) fn entry(&self, row: Row, statistic: Statistic) -> Option<&Entry> {
+        self.0.get(row.index())?[statistic as usize].as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_zero_to_anything_is_no_equality() {
+        assert_eq!(difference(Statistic::Mean, 0.0, 0.0), 0.0);
+        assert_eq!(difference(Statistic::Mean, 0.0, 3.0), f64::INFINITY);
+        assert_eq!(difference(Statistic::Mean, 0.0, -3.0), f64::NEG_INFINITY);
+        assert_eq!(difference(Statistic::Mean, -10.0, -5.0), 50.0);
+        assert_eq!(difference(Statistic::Stddev, 3.0, 7.0), -4.0);
+    }
+
+    #[test]
+    fn an_infinite_difference_leaves_the_average_of_the_others() {
+        let weights = Weights { builds_average: 1.0, n_out_of_results: 1.0, n: 2 };
+        let (mut prior, mut parts) = (Prior::default(), Vec::new());
+        for (raw, last) in [(f64::INFINITY, false), (3.0, false), (1.0, true)] {
+            parts = vec![Part { term: Term::Raw, difference: raw, weight: 1.0 }];
+            prior.settle(&mut parts, &weights, 5.0, last);
+        }
+        assert_eq!(parts[1], Part { term: Term::BuildsAverage, difference: 4.0, weight: 1.0 / 2.3 });
+        assert_eq!(parts[2].weight, 1.0 / 1.7);
+        assert!((parts[2].difference - 5.5 / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a score means.
+
+use std::fmt;
+
+use wb_model::Direction;
+
+use crate::id::Statistic;
+
+/// What a score means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Better by more than the tolerance.
+    Improvement,
+    /// Better by more than half the tolerance.
+    MinorGain,
+    /// Within half the tolerance; without a better direction, within the tolerance.
+    Equal,
+    /// Worse by more than half the tolerance.
+    MinorLoss,
+    /// Worse by more than the tolerance.
+    Regression,
+    /// Beyond the tolerance, where neither direction is better.
+    Changed,
+    /// A side does not have it.
+    Missing,
+    /// A side has it, but not as a valid number.
+    Invalid,
+}
+
+impl Status {
+    /// All of them, from best to worst.
+    pub const ALL: [Self; 8] = [
+        Self::Improvement,
+        Self::MinorGain,
+        Self::Equal,
+        Self::MinorLoss,
+        Self::Regression,
+        Self::Changed,
+        Self::Missing,
+        Self::Invalid,
+    ];
+
+    /// What a score means; `sense` is what it is multiplied with so that positive is better.
+    pub(super) fn of(score: f64, sense: Option<f64>, tolerance: f64) -> Self {
+        let Some(sense) = sense else {
+            return if score.abs() > tolerance { Self::Changed } else { Self::Equal };
+        };
+        match score * sense {
+            better if better > tolerance => Self::Improvement,
+            better if better > tolerance / 2.0 => Self::MinorGain,
+            better if better < -tolerance => Self::Regression,
+            better if better < -tolerance / 2.0 => Self::MinorLoss,
+            _ => Self::Equal,
+        }
+    }
+
+    /// Whether two numbers stand behind it.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Self::Missing | Self::Invalid)
+    }
+
+    /// In words, as for a machine.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Improvement => "improvement",
+            Self::MinorGain => "minor-gain",
+            Self::Equal => "equal",
+            Self::MinorLoss => "minor-loss",
+            Self::Regression => "regression",
+            Self::Changed => "changed",
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// By what a score is multiplied so that positive is better; none where neither way is.
+///
+/// Less deviation is better whatever the metric. A difference of deviations is positive where there is less, but a
+/// model's score rises with its value, and a deviation is no exception to it.
+pub(super) fn sense(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
+    match (statistic, direction) {
+        (Statistic::Stddev, _) => Some(if modelled { -1.0 } else { 1.0 }),
+        (Statistic::Mean, Direction::Higher) => Some(1.0),
+        (Statistic::Mean, Direction::Lower) => Some(-1.0),
+        (Statistic::Mean, Direction::Neither) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bands_are_alike_on_both_sides() {
+        let of = |score| Status::of(score, Some(1.0), 5.0);
+        let scores = [f64::INFINITY, 5.1, 5.0, 2.6, 2.5, 0.0, -2.5, -2.6, -5.0, -5.1];
+        use Status::*;
+        let wanted =
+            [Improvement, Improvement, MinorGain, MinorGain, Equal, Equal, Equal, MinorLoss, MinorLoss, Regression];
+        assert_eq!(scores.map(of), wanted);
+    }
+
+    #[test]
+    fn the_direction_decides() {
+        let of = |score, direction, statistic, modelled| Status::of(score, sense(direction, statistic, modelled), 5.0);
+        assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regression);
+        assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improvement);
+        assert_eq!(of(-6.0, Direction::Neither, Statistic::Mean, false), Status::Changed);
+        assert_eq!(of(4.0, Direction::Neither, Statistic::Mean, false), Status::Equal);
+        assert_eq!(of(6.0, Direction::Lower, Statistic::Stddev, false), Status::Improvement);
+        assert_eq!(of(6.0, Direction::Higher, Statistic::Stddev, true), Status::Regression);
+    }
+}

@@ -1,0 +1,133 @@
+//! How many checks got better and worse, and what that means for whoever asked.
+
+use super::{Comparison, Status};
+
+/// How many checks have each status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts([usize; Status::ALL.len()]);
+
+impl Counts {
+    /// How many have a status.
+    pub fn of(&self, status: Status) -> usize {
+        self.0[status as usize]
+    }
+
+    /// How many there are.
+    pub fn all(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// How many were compared.
+    pub fn compared(&self) -> usize {
+        Status::ALL.into_iter().filter(|status| status.is_compared()).map(|status| self.of(status)).sum()
+    }
+
+    fn add(&mut self, status: Status) {
+        self.0[status as usize] += 1;
+    }
+}
+
+impl Extend<Status> for Counts {
+    fn extend<I: IntoIterator<Item = Status>>(&mut self, statuses: I) {
+        statuses.into_iter().for_each(|status| self.add(status));
+    }
+}
+
+/// What became of a build.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Checks of primary metrics; errors of tests are among the invalid ones.
+    pub primary: Counts,
+    /// All other checks, which decide nothing.
+    pub others: Counts,
+    /// Groups.
+    pub groups: Counts,
+}
+
+/// What a comparison ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// No regression.
+    Fine,
+    /// A primary check or a group is worse, or better where that was to count too.
+    Regression,
+    /// A primary check is missing or invalid.
+    Incomplete,
+    /// No check has a number on both sides.
+    NothingComparable,
+}
+
+impl Exit {
+    /// The exit code that says it.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Regression => 2,
+            Self::Incomplete => 3,
+            Self::NothingComparable => 4,
+        }
+    }
+}
+
+impl Totals {
+    /// What it ends with. A regression is told before what is missing.
+    pub fn exit(&self, fail_on_gain: bool) -> Exit {
+        let fails = |counts: &Counts| {
+            counts.of(Status::Regression) + if fail_on_gain { counts.of(Status::Improvement) } else { 0 } > 0
+        };
+        if self.primary.compared() + self.others.compared() == 0 {
+            Exit::NothingComparable
+        } else if fails(&self.primary) || fails(&self.groups) {
+            Exit::Regression
+        } else if self.primary.compared() < self.primary.all() {
+            Exit::Incomplete
+        } else {
+            Exit::Fine
+        }
+    }
+}
+
+impl Comparison<'_> {
+    /// What became of a build, by its place among the builds, from 1.
+    pub fn totals(&self, build: usize) -> Totals {
+        let mut totals = Totals::default();
+        for (at, check) in self.checks.iter().enumerate() {
+            let counts = if check.primary { &mut totals.primary } else { &mut totals.others };
+            counts.extend(self.cell(at, build).map(|cell| cell.status));
+        }
+        totals.primary.extend(self.errors(build).map(|_| Status::Invalid));
+        totals.groups.extend(self.groups.iter().filter_map(|group| Some(group.cell(build)?.status)));
+        totals
+    }
+
+    /// What the comparison ends with, which the last build decides.
+    pub fn exit(&self, fail_on_gain: bool) -> Exit {
+        self.last().map_or(Exit::NothingComparable, |last| self.totals(last).exit(fail_on_gain))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exit(primary: &[Status], groups: &[Status], fail_on_gain: bool) -> u8 {
+        let mut totals = Totals::default();
+        totals.primary.extend(primary.iter().copied());
+        totals.groups.extend(groups.iter().copied());
+        totals.others.extend([Status::Missing, Status::Invalid]);
+        totals.exit(fail_on_gain).code()
+    }
+
+    #[test]
+    fn a_regression_comes_before_what_is_missing() {
+        use Status::*;
+        assert_eq!(exit(&[Equal, MinorLoss, Improvement], &[Equal], false), 0);
+        assert_eq!(exit(&[Equal, Improvement], &[Equal], true), 2);
+        assert_eq!(exit(&[Equal, Regression, Missing], &[Equal], false), 2);
+        assert_eq!(exit(&[Equal], &[Regression], false), 2);
+        assert_eq!(exit(&[Equal, Missing], &[Equal], false), 3);
+        assert_eq!(exit(&[Equal, Invalid], &[Equal], false), 3);
+        assert_eq!(exit(&[Missing, Invalid], &[], false), 4);
+        assert_eq!(exit(&[], &[], false), 4);
+    }
+}

@@ -1,0 +1,131 @@
+//! Folders made for a test, and removed with it.
+#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(unreachable_pub, reason = "a module of several tests")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot make its folder has failed")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use wb_compare::{Builds, Read, ReadOptions, Source};
+
+/// Where the folders are.
+pub struct Lab(TempDir);
+
+/// A metric of a case, as pbench would write it.
+#[derive(Clone)]
+pub struct Made {
+    pub class: &'static str,
+    pub metric: String,
+    pub mean: f64,
+    pub stddev: f64,
+    pub samples: Vec<f64>,
+}
+
+pub fn throughput(metric: &str, mean: f64, stddev: f64) -> Made {
+    Made { class: "throughput", metric: metric.to_owned(), mean, stddev, samples: vec![] }
+}
+
+pub fn latency(metric: &str, mean: f64, stddev: f64) -> Made {
+    Made { class: "latency", metric: metric.to_owned(), mean, stddev, samples: vec![] }
+}
+
+/// An iteration in pbench's format, of which `primary` is the primary metric.
+pub fn iteration(name: &str, primary: &str, metrics: &[Made]) -> String {
+    let class = |class: &str| {
+        let entries = metrics.iter().filter(|made| made.class == class).map(|made| {
+            let samples: Vec<_> = made.samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
+            format!(
+                r#""{}": [{{"client_hostname": "all", "mean": {}, "stddevpct": {}, "samples": [{}]}}]"#,
+                made.metric,
+                made.mean,
+                made.stddev,
+                samples.join(", ")
+            )
+        });
+        entries.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        r#"{{"iteration_name": "{name}", "iteration_data": {{
+            "parameters": {{"benchmark": [{{"primary_metric": "{primary}", "name": "{name}"}}]}},
+            "latency": {{{}}}, "throughput": {{{}}}}}}}"#,
+        class("latency"),
+        class("throughput")
+    )
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A run with these iterations in one test; its path.
+    pub fn run(&self, name: &str, test: &str, iterations: &[String]) -> PathBuf {
+        self.file(&format!("{name}/{test}/result.json"), format!("[{}]", iterations.join(",\n")));
+        self.path().join(name)
+    }
+
+    pub fn source(&self, text: &str) -> Source {
+        let runs = text.split(',').map(|run| self.path().join(run)).collect();
+        Source { name: text.to_owned(), runs, profiles: Default::default() }
+    }
+
+    pub fn read(&self, builds: &[&str]) -> Builds {
+        let Read { builds, warnings } = self.try_read(builds, &ReadOptions::default());
+        assert!(warnings.is_empty(), "{warnings:?}");
+        builds
+    }
+
+    pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> Read {
+        let sources: Vec<_> = builds.iter().map(|text| self.source(text)).collect();
+        wb_compare::read(&sources, options).unwrap()
+    }
+}
+
+/// Every value of the builds as text, a line each.
+pub fn told(builds: &Builds) -> String {
+    let mut text = String::new();
+    for build in builds.list() {
+        for row in builds.rows() {
+            let id = builds.id(row, wb_compare::Statistic::Mean);
+            for run in &build.runs {
+                let Some(reading) = run.reading(row) else { continue };
+                let (mean, stddev, primary) = (reading.mean, reading.stddev, reading.primary);
+                let params: Vec<_> = builds.params(reading.params).collect();
+                let samples = run.samples(row);
+                writeln!(text, "{id} {mean:?} {stddev:?} {primary} {params:?} {samples:?}").unwrap();
+            }
+        }
+    }
+    text
+}
+
+/// A folder of the data that lies beside the project; says so loudly where it is not there.
+pub fn shared(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")).join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("SKIPPED: {} is not there, so nothing was compared with run-perf's own figures", path.display());
+    None
+}
+
+/// The shared builds in the order of their names.
+pub fn shared_builds(data: &Path) -> Vec<Source> {
+    let entries = fs::read_dir(data.join("1_base")).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders.iter().map(|path| Source::parse(path.to_str().unwrap()).unwrap()).collect()
+}

@@ -1,0 +1,56 @@
+//! Samples of one run a side.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use wb_stats::{CONFIDENCE, Samples, ratio};
+
+use crate::populations::Population;
+
+/// Samples on each side.
+pub(crate) const COUNTS: [usize; 5] = [3, 6, 10, 30, 100];
+/// The scale of the noise.
+pub(crate) const SPREAD: f64 = 0.03;
+/// By what the sides differ where they do.
+const FACTOR: f64 = 1.05;
+const REPETITIONS: usize = 2000;
+const SEED: u64 = 3;
+
+/// What came of many comparisons.
+pub(crate) struct Outcome {
+    /// Said to differ where nothing does.
+    pub(crate) false_alarms: f64,
+    /// Said to differ where they do, by 5 %.
+    pub(crate) found: f64,
+    /// The interval has that factor in it; none where there is no interval.
+    pub(crate) covered: Option<f64>,
+}
+
+/// Two sides of `count` samples each. Of the drifting population the sides are taken in turns, as cells are.
+pub(crate) fn compared(population: Population, count: usize) -> Outcome {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let (mut alarms, mut found, mut covered, mut intervals) = (0, 0, 0, 0);
+    for _ in 0..REPETITIONS {
+        let mut drawn = [Vec::new(), Vec::new()];
+        for index in 0..2 * count {
+            drawn[index % 2].push(population.draw(&mut rng, SPREAD, index, 2 * count));
+        }
+        let [a, b] = drawn.map(|side| Samples::new(&side).expect("drawn samples are finite"));
+        let slower: Vec<f64> = b.in_order().iter().map(|sample| sample * FACTOR).collect();
+        let slower = Samples::new(&slower).expect("drawn samples are finite");
+        let differs = |p: f64| usize::from(p <= 1.0 - CONFIDENCE);
+        alarms += ratio(&a, &b, CONFIDENCE).map_or(0, |ratio| differs(ratio.p));
+        if let Some(ratio) = ratio(&a, &slower, CONFIDENCE) {
+            found += differs(ratio.p);
+            if let Some(interval) = ratio.interval {
+                intervals += 1;
+                covered += usize::from(interval.contains(FACTOR));
+            }
+        }
+    }
+    let share = |count: usize| count as f64 / REPETITIONS as f64;
+    Outcome {
+        false_alarms: share(alarms),
+        found: share(found),
+        covered: (intervals > 0).then(|| covered as f64 / intervals as f64),
+    }
+}

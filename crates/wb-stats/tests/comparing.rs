@@ -1,0 +1,52 @@
+//! What the page on statistics claims of comparing two sides.
+
+#[path = "../examples/coverage/populations.rs"]
+#[allow(dead_code)] // the true medians are for another test
+mod populations;
+#[path = "../examples/comparing/runs.rs"]
+mod runs;
+#[path = "../examples/comparing/samples.rs"]
+mod samples;
+#[path = "../examples/comparing/table.rs"]
+mod table;
+
+use std::sync::LazyLock;
+
+use populations::Population;
+use runs::Way;
+
+static ROWS: LazyLock<Vec<(Population, usize, samples::Outcome)>> = LazyLock::new(table::simulated);
+
+/// Of 2,000 comparisons with 5 % false alarms, a share above this comes once in ten thousand times.
+const ALARMS: f64 = 0.068;
+
+#[test]
+fn equal_sides_are_seldom_said_to_differ() {
+    for (population, count, outcome) in ROWS.iter() {
+        assert!(outcome.false_alarms <= ALARMS, "{} {count}: {}", population.name(), outcome.false_alarms);
+        let least = if *population == Population::Coarse { 0.89 } else { 0.932 };
+        assert!(outcome.covered.is_none_or(|covered| covered >= least), "{} {count}", population.name());
+    }
+}
+
+#[test]
+fn runs_that_differ_raise_no_alarm_unless_they_are_taken_for_one() {
+    for count in runs::COUNTS {
+        assert!(runs::compared(Way::Pooled, count).0 > 0.3, "{count}");
+        let way = if count < 5 { Way::Medians } else { Way::Hierarchical };
+        let (alarms, covers) = runs::compared(way, count);
+        assert!(alarms <= 0.07, "{count}: {alarms}");
+        assert!(covers.is_none_or(|covers| covers >= 0.93), "{count}: {covers:?}");
+    }
+}
+
+#[test]
+fn the_page_shows_the_tables_as_they_are_simulated() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let fresh = table::replace(&page, &table::tables(&ROWS)).unwrap();
+    assert!(
+        page == fresh,
+        "docs/statistics.md is stale: cargo run -p wb-stats --release --example comparing -- --write docs/statistics.md"
+    );
+}
