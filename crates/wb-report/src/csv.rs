@@ -143,7 +143,7 @@ fn reason(outcome: &CellOutcome) -> String {
 }
 
 /// Writing to memory fails at nothing; what the writer would refuse (rows of unequal length) is not made here.
-fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut sound = writer.write_record(head).is_ok();
     for row in rows {

@@ -1,5 +1,6 @@
 //! Every command and flag. Help, man page and completions are all made from here.
 
+pub(crate) mod compare;
 pub(crate) mod net;
 
 use std::path::PathBuf;
@@ -71,6 +72,22 @@ pub(crate) enum Command {
     Solve(SolveArgs),
     /// Draw a run as a page, or write its figures as CSV
     Report(ReportArgs),
+    /// Compare builds: did anything get worse, by how much, and how sure is that
+    #[command(after_help = "exit status: 0 no regression, 2 regression (or gain with --fail-on-gain), 3 something \
+        missing or invalid, 4 nothing comparable, 1 error")]
+    Compare(Box<compare::CompareArgs>),
+    /// Models of what is normal, learnt from builds
+    Model {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<compare::ModelCommand>,
+    },
+    /// Print a table of all values as CSV: a row for each check, a column for each build
+    Analyze(compare::AnalyzeArgs),
+    /// Print which of several builds, from 0, another is most like
+    Nearest(compare::NearestArgs),
+    /// Make the smallest folder of results that compares the same
+    Strip(compare::StripArgs),
     /// What makes measurements noisy on this machine, why, and how to change it
     #[command(after_help = "exit status: 0 where this machine is quiet, 3 where it is not")]
     Doctor(DoctorArgs),

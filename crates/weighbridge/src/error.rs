@@ -58,6 +58,18 @@ pub(crate) enum Error {
     /// A network profile that cannot be understood.
     #[error(transparent)]
     Profile(#[from] wb_net::language::Faults),
+    /// Builds that cannot be read.
+    #[error(transparent)]
+    Source(#[from] wb_compare::SourceError),
+    /// A model that cannot be used.
+    #[error(transparent)]
+    Model(#[from] wb_compare::model::ModelError),
+    /// Nothing that is nearest.
+    #[error(transparent)]
+    Nearest(#[from] wb_compare::nearest::NearestError),
+    /// A folder that could not be made smaller.
+    #[error(transparent)]
+    Strip(#[from] wb_compare::strip::StripError),
     /// A kernel that could not be run.
     #[error("{0}")]
     Kernel(String),

@@ -4,24 +4,43 @@ use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Exit {
     /// All is fine.
-    Fine = 0,
+    Fine,
     /// A mistake in the arguments, or something that went wrong inside.
-    Error = 1,
+    Error,
+    /// Something got worse.
+    Regression,
     /// Something could not be measured or compared as asked.
-    FellShort = 3,
+    FellShort,
     /// There was nothing to do.
-    Nothing = 4,
+    Nothing,
     /// The user ended it.
-    Interrupted = 130,
+    Interrupted,
+    /// An answer that was asked for as exit status.
+    Index(u8),
+}
+
+impl Exit {
+    /// The status that says it.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Error => 1,
+            Self::Regression => 2,
+            Self::FellShort => 3,
+            Self::Nothing => 4,
+            Self::Interrupted => 130,
+            Self::Index(index) => index,
+        }
+    }
 }
 
 /// What each says.
-pub(crate) const MEANINGS: [(Exit, &str); 5] = [
+pub(crate) const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Fine, "fine"),
     (Exit::Error, "error"),
+    (Exit::Regression, "something got worse"),
     (Exit::FellShort, "something could not be measured as asked"),
     (Exit::Nothing, "nothing to do"),
     (Exit::Interrupted, "interrupted"),
@@ -29,7 +48,7 @@ pub(crate) const MEANINGS: [(Exit, &str); 5] = [
 
 /// All of them in a line.
 pub(crate) fn meanings() -> String {
-    let all = MEANINGS.map(|(exit, meaning)| format!("{} {meaning}", exit as u8));
+    let all = MEANINGS.map(|(exit, meaning)| format!("{} {meaning}", exit.code()));
     format!("exit status: {}", all.join(", "))
 }
 

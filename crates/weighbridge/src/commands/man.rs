@@ -39,7 +39,7 @@ pub(crate) fn page() -> String {
     page += &rendered(|out| whole.render_options_section(out));
     page += ".SH COMMANDS\n";
     visible.iter().for_each(|command| page += &chapter(command));
-    page += &listed("EXIT STATUS", MEANINGS.map(|(exit, meaning)| ((exit as u8).to_string(), meaning)));
+    page += &listed("EXIT STATUS", MEANINGS.map(|(exit, meaning)| (exit.code().to_string(), meaning)));
     page += &listed("ENVIRONMENT", ENVIRONMENT.map(|(name, what)| (name.to_owned(), what)));
     page += &listed("FILES", FILES.map(|(name, what)| (name.to_owned(), what)));
     page

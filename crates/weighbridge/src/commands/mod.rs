@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod compare;
 mod definitions;
 mod doctor;
 mod exec;
@@ -32,6 +33,11 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Study(args) => read::study(&args, console),
         Command::Solve(args) => read::solve(&args, console),
         Command::Report(args) => report::report(&args, console),
+        Command::Compare(args) => compare::compare(&args, console),
+        Command::Model { command } => compare::model(&command, console),
+        Command::Analyze(args) => compare::analyze(&args, console),
+        Command::Nearest(args) => compare::nearest(&args, console),
+        Command::Strip(args) => compare::strip(&args, console),
         Command::Doctor(args) => doctor::doctor(&args, console),
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),

@@ -52,5 +52,5 @@ pub(super) fn not_begun(error: &RunError) -> Error {
 
 /// The exit status of several runs: the gravest that there is.
 pub(super) fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
-    exits.into_iter().max_by_key(|exit| *exit as u8).unwrap_or(Exit::Fine)
+    exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Fine)
 }

@@ -1,0 +1,29 @@
+//! The tables of averages.
+
+use wb_compare::tolerance::averages::{AverageRow, Distribution};
+
+use crate::text::{Style, Table, heads_of, named};
+use crate::words::NONE;
+
+/// One table: scores of means, and beside them those of standard deviations.
+pub(super) fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut columns = vec!["n"];
+    columns.extend(["min", "q1", "median", "q3", "max", "negatives", "positives"]);
+    columns.extend(["sd min", "sd q1", "sd median", "sd q3", "sd max", "sd negatives", "sd positives"]);
+    let mut table = Table::new(&heads_of("", &columns));
+    for row in rows {
+        let count = row.means.or(row.stddevs).map_or(0, |distribution| distribution.count).to_string();
+        let figures = std::iter::once(count).chain(figures(row.means)).chain(figures(row.stddevs));
+        table.row(named(format!("  {}", row.id), figures));
+    }
+    style.section(title) + &table.draw(style)
+}
+
+fn figures(distribution: Option<Distribution>) -> [String; 7] {
+    let Some(of) = distribution else { return std::array::from_fn(|_| NONE.to_owned()) };
+    [of.min, of.first_quartile, of.median, of.third_quartile, of.max, of.negatives, of.positives]
+        .map(|score| format!("{score:.2}"))
+}

@@ -1,0 +1,31 @@
+//! Comparisons: what a terminal shows ([`text`]), and files for other programs and people.
+//!
+//! Start with [`text()`].
+
+mod averages;
+mod csv;
+mod figures;
+mod junit;
+mod lines;
+mod markdown;
+mod model;
+mod totals;
+
+pub use csv::{checks as checks_csv, groups as groups_csv};
+pub use junit::junit;
+pub use markdown::markdown;
+pub use model::model_text;
+
+use wb_compare::{Outcome, tolerance::averages::AverageRow};
+
+use crate::text::Style;
+
+/// A table of averages and its title.
+pub type Averages<'a> = (&'a str, Vec<AverageRow<'a>>);
+
+/// What a terminal shows: what got worse, cannot be told or is not there (`all`: every check), the groups that did,
+/// the averages, what differs in the builds' surroundings, and the totals.
+pub fn text(outcome: &Outcome, averages: &[Averages<'_>], all: bool, style: Style) -> String {
+    let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
+    lines::checks(outcome, all, style) + &lines::groups(outcome, all, style) + &tables + &totals::totals(outcome, style)
+}

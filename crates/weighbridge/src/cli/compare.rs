@@ -1,0 +1,236 @@
+//! `compare`, and what belongs to it: `model`, `analyze`, `nearest`, `strip`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use wb_compare::direction::DirectionOf;
+
+use super::key_value;
+
+/// Which builds, and how they are read
+#[derive(Debug, Args)]
+pub(crate) struct BuildFlags {
+    /// Take this profile of the first build for that one of the others: `Localhost=DefaultLibvirt`
+    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = key_value)]
+    pub(crate) map: Vec<(String, String)>,
+    /// Take errors, failed iterations and serials that are no numbers too
+    #[arg(long)]
+    pub(crate) include_incorrect: bool,
+    /// End at the first file that is malformed, rather than leave it out
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// A method
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Method {
+    /// Differences in percent against a limit, scored as run-perf does
+    Tolerance,
+    /// The ratio of medians, and how sure it is
+    Statistical,
+}
+
+/// `compare`
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Builds: the one to compare with first, the one to judge last, those between are history. Each is a folder, or
+    /// several runs of the same build
+    #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true, num_args = 2..)]
+    pub(crate) builds: Vec<String>,
+    /// How the builds are read
+    #[command(flatten)]
+    pub(crate) read: BuildFlags,
+    /// Which method decides; without, statistics where both sides have 6 samples, tolerances elsewhere
+    #[arg(long, value_enum)]
+    pub(crate) method: Option<Method>,
+    /// How much a mean may differ, in percent
+    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) tolerance: f64,
+    /// How much a standard deviation may differ, in percentage points
+    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent)]
+    pub(crate) stddev_tolerance: f64,
+    /// A model of what is normal, by `model fit` or run-perf; several average
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: Vec<PathBuf>,
+    /// Let twice the mean score over the builds count so much
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent)]
+    pub(crate) model_builds_average: f64,
+    /// Let it count so much in how many builds a check was beyond its tolerance
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent)]
+    pub(crate) n_out_of_results: f64,
+    /// In so many builds a check may be beyond it
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub(crate) n_out_of_results_n: u32,
+    /// A ratio that differs by less than so many percent does not matter
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) threshold: f64,
+    /// Let one run a side be enough to say that something got worse, as if runs did not differ from each other
+    #[arg(long)]
+    pub(crate) trust_single_run: bool,
+    /// Which way is better, where it is not as the metric's class has it: `lat=lower`, `throughput/score=neither`
+    #[arg(long, value_name = "METRIC=higher|lower|neither")]
+    pub(crate) direction: Vec<DirectionOf>,
+    /// Let what got better fail as well
+    #[arg(long)]
+    pub(crate) fail_on_gain: bool,
+    /// Print every check and group
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write JUnit's XML: a loss is a failure, what is missing an error, what cannot be told yet skipped
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write a comment for a pull request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+/// `model`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Learn from builds what is normal
+    #[command(group = clap::ArgGroup::new("how").required(true))]
+    Fit(FitArgs),
+    /// Move a model to the level of builds, its ranges kept
+    #[command(group = clap::ArgGroup::new("how").required(true))]
+    Rebase(RebaseArgs),
+    /// Print what a model says is normal
+    Show {
+        /// The model
+        file: PathBuf,
+    },
+}
+
+/// From what a range is made
+#[derive(Debug, Args)]
+pub(crate) struct FitFlags {
+    /// From the least to the largest value seen
+    #[arg(long, group = "how")]
+    pub(crate) linear: bool,
+    /// From the average, three standard deviations to each side, more with few builds
+    #[arg(long, group = "how")]
+    pub(crate) stddev: bool,
+    /// What the ends of a range become, in percent
+    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) tolerance: f64,
+    /// Where the model is written
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// How the builds are read
+    #[command(flatten)]
+    pub(crate) read: BuildFlags,
+}
+
+/// `model fit`
+#[derive(Debug, Args)]
+pub(crate) struct FitArgs {
+    /// Builds that are normal
+    #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
+    pub(crate) builds: Vec<String>,
+    /// How
+    #[command(flatten)]
+    pub(crate) how: FitFlags,
+}
+
+/// `model rebase`
+#[derive(Debug, Args)]
+pub(crate) struct RebaseArgs {
+    /// The model
+    pub(crate) model: PathBuf,
+    /// Builds at the new level
+    #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
+    pub(crate) builds: Vec<String>,
+    /// How
+    #[command(flatten)]
+    pub(crate) how: FitFlags,
+}
+
+/// `analyze`
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    /// Builds, one a column
+    #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
+    pub(crate) builds: Vec<String>,
+    /// Only primary metrics
+    #[arg(long)]
+    pub(crate) primary: bool,
+    /// How the builds are read
+    #[command(flatten)]
+    pub(crate) read: BuildFlags,
+}
+
+/// `nearest`
+#[derive(Debug, Args)]
+pub(crate) struct NearestArgs {
+    /// The build in question
+    #[arg(value_name = "[NAME=]RUN[,RUN…]")]
+    pub(crate) src: String,
+    /// Builds it may be like; each is a candidate of its own
+    #[arg(value_name = "CANDIDATE")]
+    pub(crate) candidates: Vec<String>,
+    /// Several builds as one candidate
+    #[command(flatten)]
+    pub(crate) groups: Groups,
+    /// Widen what is normal by this factor, so that small differences count less
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = percent)]
+    pub(crate) flatten: f64,
+    /// End with the candidate's index as exit status
+    #[arg(long)]
+    pub(crate) exit_index: bool,
+    /// How the builds are read
+    #[command(flatten)]
+    pub(crate) read: BuildFlags,
+}
+
+/// Lists of builds, each given by a flag of its own; clap's derive keeps no such lists apart
+#[derive(Debug)]
+pub(crate) struct Groups(pub(crate) Vec<Vec<String>>);
+
+const GROUP: &str = "group";
+
+impl Args for Groups {
+    fn augment_args(command: Command) -> Command {
+        let group = Arg::new(GROUP).long(GROUP).short('g').num_args(1..).action(ArgAction::Append);
+        command.arg(group.value_name("BUILD").help("Several builds as one candidate; may be given more than once"))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Groups {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let groups = matches.get_occurrences::<String>(GROUP).into_iter().flatten();
+        Ok(Self(groups.map(|group| group.cloned().collect()).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// `strip`
+#[derive(Debug, Args)]
+pub(crate) struct StripArgs {
+    /// A folder of results
+    pub(crate) from: PathBuf,
+    /// The folder to make
+    pub(crate) into: PathBuf,
+    /// Keep errors and failed iterations too
+    #[arg(long)]
+    pub(crate) include_incorrect: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("a number of zero or more is expected".to_owned()),
+    }
+}

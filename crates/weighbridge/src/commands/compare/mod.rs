@@ -1,0 +1,96 @@
+//! `weighbridge compare`.
+
+mod builds;
+mod model;
+mod others;
+
+use std::path::{Path, PathBuf};
+
+use wb_compare::outcome::{Method, Outcome};
+use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
+use wb_compare::{Model, statistical};
+use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
+
+use super::{print_json, print_text, write_file};
+use crate::cli::compare::{CompareArgs, Method as Asked};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(crate) use model::model;
+pub(crate) use others::{analyze, nearest, strip};
+
+/// The titles of the tables of averages, in their order.
+const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric", "averages by profile"];
+
+/// Compares builds.
+pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
+    let read = builds::read(&args.builds, &args.read, console)?;
+    let models = args.model.iter().map(|file| Ok(Model::read(file)?)).collect::<Result<Vec<Model>, Error>>()?;
+    let mut directions = read.directions().clone();
+    directions.extend(args.direction.iter().cloned());
+    let tolerances = tolerance::Options {
+        tolerance: args.tolerance,
+        stddev_tolerance: args.stddev_tolerance,
+        weights: Weights {
+            builds_average: args.model_builds_average,
+            n_out_of_results: args.n_out_of_results,
+            n: args.n_out_of_results_n,
+        },
+        directions: directions.clone(),
+    };
+    let statistics = statistical::Options {
+        threshold: args.threshold,
+        trust_single_run: args.trust_single_run,
+        directions,
+        ..statistical::Options::default()
+    };
+    let by_tolerance = tolerance::compare(&read, &models, &tolerances);
+    let by_statistics = statistical::compare(&read, &statistics);
+    let method = args.method.map(|method| match method {
+        Asked::Tolerance => Method::Tolerance,
+        Asked::Statistical => Method::Statistical,
+    });
+    let outcome = Outcome::of(&read, &by_tolerance, by_statistics.as_ref(), method, args.fail_on_gain);
+    write(args, &outcome)?;
+    if args.json {
+        print_json(&outcome)?;
+    } else if !console.quiet {
+        let last = by_tolerance.last().unwrap_or_default();
+        let averages: Vec<Averages<'_>> =
+            TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
+        print_text(&text(&outcome, &averages, args.verbose, console.out))?;
+    }
+    if outcome.exit == Exit::Nothing.code() {
+        let what = "nothing can be compared: no check has a number on both sides".to_owned();
+        let help = "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned();
+        return Err(Error::Nothing { what, help });
+    }
+    Ok(match outcome.exit {
+        0 => Exit::Fine,
+        2 => Exit::Regression,
+        _ => Exit::FellShort,
+    })
+}
+
+fn write(args: &CompareArgs, outcome: &Outcome) -> Result<(), Error> {
+    let told = |what: &str, path: &Path| eprintln!("{what}: {}", path.display());
+    if let Some(prefix) = &args.csv {
+        let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
+        write_file(&with(".csv"), &checks_csv(outcome))?;
+        write_file(&with("-groups.csv"), &groups_csv(outcome))?;
+        told("checks", &with(".csv"));
+        told("groups", &with("-groups.csv"));
+    }
+    if let Some(path) = &args.junit {
+        let text = junit(outcome, args.fail_on_gain);
+        let text = text.map_err(|source| Error::File { path: path.display().to_string(), source })?;
+        write_file(path, &text)?;
+        told("JUnit", path);
+    }
+    if let Some(path) = &args.markdown {
+        write_file(path, &markdown(outcome))?;
+        told("comment", path);
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `weighbridge analyze`, `nearest` and `strip`.
+
+use wb_compare::analyze::{Which, write_csv};
+
+use super::builds::read;
+use crate::cli::compare::{AnalyzeArgs, NearestArgs, StripArgs};
+use crate::commands::{print_bytes, print_text};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// The table of checks and builds.
+pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Error> {
+    let builds = read(&args.builds, &args.read, console)?;
+    let which = if args.primary { Which::Primary } else { Which::All };
+    let mut table = Vec::new();
+    write_csv(&builds, which, &mut table).map_err(|error| Error::Kernel(error.to_string()))?;
+    print_bytes(&table)?;
+    Ok(Exit::Fine)
+}
+
+/// Which of several builds one is most like.
+pub(crate) fn nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
+    let groups = args.candidates.iter().map(std::slice::from_ref).chain(args.groups.0.iter().map(Vec::as_slice));
+    let groups: Vec<&[String]> = groups.collect();
+    let typed: Vec<String> = std::iter::once(&args.src).chain(groups.iter().copied().flatten()).cloned().collect();
+    let builds = read(&typed, &args.read, console)?;
+    let mut next = 1;
+    let candidates: Vec<Vec<usize>> = groups
+        .iter()
+        .map(|group| {
+            let first = next;
+            next += group.len();
+            (first..next).collect()
+        })
+        .collect();
+    let nearest = wb_compare::nearest::nearest(&builds, 0, &candidates, args.flatten)?;
+    print_text(&format!("{}\n", nearest.candidate))?;
+    Ok(if args.exit_index { Exit::Index(u8::try_from(nearest.candidate).unwrap_or(u8::MAX)) } else { Exit::Fine })
+}
+
+/// The smallest folder that compares the same.
+pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> {
+    let stripped = wb_compare::strip::strip(&args.from, &args.into, args.include_incorrect)?;
+    if !console.quiet {
+        stripped.warnings.iter().for_each(|warning| eprintln!("note: {warning}"));
+        eprintln!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);
+    }
+    Ok(Exit::Fine)
+}
