@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::told::Difference;
+use crate::id::Statistic;
 use crate::source::KEY;
 use crate::statistical::{self, Unit, Verdict};
 use crate::tolerance::Status;
@@ -85,7 +86,10 @@ impl Decided {
 /// interval at 95 %.
 const ENOUGH: usize = 6;
 
+/// Standard deviations have no test of their own: where statistics decide on the mean, one that is beyond its tolerance
+/// differs, and decides nothing.
 pub(super) fn decide(
+    statistic: Statistic,
     status: Option<Status>,
     found: Option<&statistical::Check>,
     method: Option<Method>,
@@ -103,9 +107,10 @@ pub(super) fn decide(
         return (method, Decided::Incomparable);
     }
     let decided = match (by_statistics, status) {
-        (Some(check), _) => of_verdict(check.verdict),
-        (None, Some(status)) => of_status(status),
-        (None, None) => Decided::Missing,
+        (Some(check), _) if statistic == Statistic::Mean => of_verdict(check.verdict),
+        (Some(_), Some(Status::Improvement | Status::Regression)) => Decided::Differs,
+        (_, Some(status)) => of_status(status),
+        (_, None) => Decided::Missing,
     };
     (method, decided)
 }

@@ -198,7 +198,7 @@ impl Outcome {
                 while checks.peek().is_some_and(|found| found.row < check.row) {
                     checks.next();
                 }
-                checks.peek().copied().filter(|found| found.row == check.row && check.statistic == Statistic::Mean)
+                checks.peek().copied().filter(|found| found.row == check.row)
             });
             if let Some(last) = last.filter(|last| tolerances.cell(at, *last).is_some()) {
                 checks.push(Self::checked(builds, tolerances, at, last, found, method));
@@ -235,7 +235,7 @@ impl Outcome {
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let cell = tolerances.cell(at, last);
         let differences = told::differences(builds, check.row);
-        let (decided_by, decided) = decide(cell.map(|cell| cell.status), found, method, &differences);
+        let (decided_by, decided) = decide(check.statistic, cell.map(|cell| cell.status), found, method, &differences);
         let known = |build: usize| match tolerances.value(at, build) {
             Value::Known(value) => Some(value),
             Value::Missing | Value::Invalid => None,
@@ -255,7 +255,7 @@ impl Outcome {
             status: cell.map_or_else(String::new, |cell| cell.status.to_string()),
             statuses: cells().map(|cell| cell.map(|cell| cell.status.to_string())).collect(),
             why: tolerances.parts(at, last).iter().map(told::part).collect(),
-            statistics: found.map(Statistics::of),
+            statistics: found.filter(|_| check.statistic == Statistic::Mean).map(Statistics::of),
             decided_by,
             decided,
             differences,

@@ -25,5 +25,6 @@ pub(super) fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> Strin
 fn figures(distribution: Option<Distribution>) -> [String; 7] {
     let Some(of) = distribution else { return std::array::from_fn(|_| NONE.to_owned()) };
     [of.min, of.first_quartile, of.median, of.third_quartile, of.max, of.negatives, of.positives]
-        .map(|score| format!("{score:.2}"))
+        // A sum of nothing is zero without a sign.
+        .map(|score| format!("{:.2}", score + 0.0))
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => print!("{}", table::tables(&table::simulated())),
+        [] => print!("{}", table::tables(&table::simulated(), &runs::simulated())),
         ["--write", page] => {
             if let Err(error) = write(page) {
                 eprintln!("error: {page}: {error}");
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 
 fn write(path: &str) -> std::io::Result<()> {
     let page = std::fs::read_to_string(path)?;
-    let tables = table::tables(&table::simulated());
+    let tables = table::tables(&table::simulated(), &runs::simulated());
     let page = table::replace(&page, &tables).ok_or_else(|| std::io::Error::other("no markers to write between"))?;
     std::fs::write(path, page)
 }

@@ -5,18 +5,18 @@ use rand_chacha::ChaCha8Rng;
 use wb_stats::{CONFIDENCE, Ratio, Samples, hierarchical_ratio, ratio};
 
 /// Runs on each side.
-pub(crate) const COUNTS: [usize; 6] = [1, 3, 4, 5, 8, 15];
+const COUNTS: [usize; 6] = [1, 3, 4, 5, 8, 15];
 /// Samples in each.
 const SAMPLES: usize = 10;
 /// Standard deviations of the logarithms: of runs around the build, of samples around their run.
 const BETWEEN: f64 = 0.03;
 const WITHIN: f64 = 0.02;
-const REPETITIONS: usize = 1000;
+const REPETITIONS: usize = 500;
 const SEED: u64 = 4;
 
 /// What is ranked or drawn.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+enum Way {
     /// All samples, as if they were of one run.
     Pooled,
     /// The runs' medians.
@@ -25,9 +25,30 @@ pub(crate) enum Way {
     Hierarchical,
 }
 
-/// The shares of comparisons of equal builds in which they are said to differ, and in which the interval has 1 in it;
+/// In how many of the comparisons of equal builds they are said to differ, and in how many the interval has 1 in it;
 /// none where there is no interval.
-pub(crate) fn compared(way: Way, count: usize) -> (f64, Option<f64>) {
+pub(crate) type Shares = (f64, Option<f64>);
+
+/// So many runs a side, each way.
+pub(crate) struct Row {
+    pub(crate) count: usize,
+    pub(crate) pooled: Shares,
+    pub(crate) medians: Shares,
+    pub(crate) hierarchical: Shares,
+}
+
+/// Every number of runs
+pub(crate) fn simulated() -> Vec<Row> {
+    let row = |count| Row {
+        count,
+        pooled: compared(Way::Pooled, count),
+        medians: compared(Way::Medians, count),
+        hierarchical: compared(Way::Hierarchical, count),
+    };
+    COUNTS.into_iter().map(row).collect()
+}
+
+fn compared(way: Way, count: usize) -> Shares {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let (mut alarms, mut covered, mut intervals) = (0, 0, 0);
     for repetition in 0..REPETITIONS {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::populations::Population;
-use crate::runs::{self, Way};
+use crate::runs::Row;
 use crate::samples::{self, COUNTS, Outcome};
 
 const BEGIN: &str = "<!-- comparing: begin, written by the example `comparing` -->";
@@ -16,7 +16,7 @@ pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {
 }
 
 /// Both tables, as Markdown
-pub(crate) fn tables(rows: &[(Population, usize, Outcome)]) -> String {
+pub(crate) fn tables(rows: &[(Population, usize, Outcome)], runs: &[Row]) -> String {
     let mut text = String::from(
         "| population | samples a side | false alarms | 5 % found | interval covers |\n|---|--:|--:|--:|--:|\n",
     );
@@ -31,19 +31,16 @@ pub(crate) fn tables(rows: &[(Population, usize, Outcome)]) -> String {
         );
     }
     text.push_str("\n| runs a side | samples as if of one run: false alarms | runs' medians: false alarms | covers | bootstrap of runs: false alarms | covers |\n|--:|--:|--:|--:|--:|--:|\n");
-    for count in runs::COUNTS {
-        let (pooled, _) = runs::compared(Way::Pooled, count);
-        let (medians, medians_cover) = runs::compared(Way::Medians, count);
-        let (drawn, drawn_covers) = runs::compared(Way::Hierarchical, count);
-        let covers = |share: Option<f64>| share.map_or("–".into(), percent);
+    let covers = |share: Option<f64>| share.map_or("–".into(), percent);
+    for Row { count, pooled, medians, hierarchical } in runs {
         _ = writeln!(
             text,
             "| {count} | {} | {} | {} | {} | {} |",
-            percent(pooled),
-            percent(medians),
-            covers(medians_cover),
-            percent(drawn),
-            covers(drawn_covers),
+            percent(pooled.0),
+            percent(medians.0),
+            covers(medians.1),
+            percent(hierarchical.0),
+            covers(hierarchical.1),
         );
     }
     text

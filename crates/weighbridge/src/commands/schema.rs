@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 11] = [
+const ALL: [Named; 12] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -21,11 +21,12 @@ const ALL: [Named; 11] = [
     ("environment", || schema_for!(wb_sys::environment::Environment)),
     ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
+    ("comparison", || schema_for!(wb_compare::Outcome)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 11] {
+pub(crate) fn schemas() -> [&'static str; 12] {
     ALL.map(|(name, _)| name)
 }
 

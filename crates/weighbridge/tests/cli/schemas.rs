@@ -47,6 +47,7 @@ fn what_is_written_is_what_the_schemas_say() {
         valid("journal-line", &line);
     }
     valid("study", &lab.weighbridge("summary R --json").json());
+    valid("comparison", &lab.weighbridge("compare R R --json").json());
     valid("plan", &lab.weighbridge("plan steady himeno --json").json());
     valid("doctor", &lab.weighbridge("doctor --json").json());
     for declaration in lab.weighbridge("list --json").json().as_array().unwrap() {

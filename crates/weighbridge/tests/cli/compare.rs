@@ -1,0 +1,182 @@
+//! Builds, compared as a user types it.
+
+use std::path::{Path, PathBuf};
+
+use crate::lab::Lab;
+
+/// A run in run-perf's layout with one case, whose primary metric has these samples.
+fn made(lab: &Lab, name: &str, samples: &[f64]) {
+    let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    let values: Vec<String> = samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
+    let text = format!(
+        r#"[{{"iteration_name": "read-4k", "iteration_data": {{
+            "parameters": {{"benchmark": [{{"primary_metric": "iops_sec", "bs": "4k"}}]}}, "latency": {{}},
+            "throughput": {{"iops_sec": [{{"client_hostname": "all", "mean": {mean}, "stddevpct": 1.0,
+            "samples": [{}]}}]}}}}}}]"#,
+        values.join(", ")
+    );
+    lab.write(&format!("{name}/Localhost/fio/0000/result.json"), &text);
+}
+
+/// Around a level, spread by one percent.
+fn around(level: f64) -> Vec<f64> {
+    (0..10).map(|n| level * (0.995 + 0.001 * f64::from(n))).collect()
+}
+
+#[test]
+fn one_run_a_side_differs_and_regresses_only_if_it_is_trusted() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(800.0));
+    let ran = lab.weighbridge("compare old new");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.contains("differs      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"), "{}", ran.out);
+    let trusted = lab.weighbridge("compare old new --trust-single-run");
+    assert_eq!(trusted.code, 2, "{}", trusted.seen());
+    assert!(
+        trusted.out.contains("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"),
+        "{}",
+        trusted.out
+    );
+    let better = lab.weighbridge("compare new old --trust-single-run");
+    assert_eq!(better.code, 0, "{}", better.seen());
+    assert_eq!(lab.weighbridge("compare new old --trust-single-run --fail-on-gain").code, 2);
+    assert_eq!(lab.weighbridge("compare old new --method tolerance").code, 2);
+    assert_eq!(lab.weighbridge("compare old new --method tolerance --tolerance 30").code, 0);
+    assert_eq!(lab.weighbridge("compare old new --method tolerance --direction iops_sec=lower").code, 0);
+}
+
+#[test]
+fn several_runs_a_side_can_regress() {
+    let lab = Lab::new();
+    for (name, level) in [("a1", 1000.0), ("a2", 1010.0), ("a3", 990.0), ("a4", 1005.0), ("a5", 995.0)] {
+        made(&lab, name, &around(level));
+        made(&lab, &name.replace('a', "b"), &around(level * 0.8));
+    }
+    let ran = lab.weighbridge("compare old=a1,a2,a3,a4,a5 new=b1,b2,b3,b4,b5 --json");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    let outcome = ran.json();
+    let check = &outcome["checks"][0];
+    assert_eq!((check["verdict"].as_str(), check["unit"].as_str()), (Some("regressed"), Some("runs")));
+    let ratio = check["ratio"].as_f64().unwrap();
+    assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
+    assert!(check["ci"]["high"].as_f64().unwrap() < 0.85);
+    assert_eq!(outcome["totals"]["losses"], 1);
+}
+
+#[test]
+fn what_is_missing_malformed_or_not_comparable_is_told_apart() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(1000.0));
+    lab.write("new/Localhost/uperf/0000/result.json", "{ not json");
+    let ran = lab.weighbridge("compare old new");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("new/Localhost/uperf/0000/result.json: is malformed and is left out"), "{}", ran.err);
+    assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
+    made(&lab, "more", &around(1000.0));
+    std::fs::rename(lab.path("more/Localhost/fio"), lab.path("more/Localhost/fio2")).unwrap();
+    let apart = lab.weighbridge("compare old more");
+    assert_eq!(apart.code, 4, "{}", apart.seen());
+    std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
+    std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
+    assert_eq!(lab.weighbridge("compare more old").code, 3);
+    let nothing = lab.weighbridge("compare old nowhere");
+    assert_eq!(nothing.code, 1);
+    assert!(nothing.err.contains("nowhere"), "{}", nothing.err);
+}
+
+#[test]
+fn own_runs_are_compared_where_they_are_defined_alike() {
+    let lab = Lab::new();
+    for (run, test) in [("R1", "steady:kind=[a,b]"), ("R2", "steady:kind=[a,b]")] {
+        let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
+        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    }
+    let ran = lab.weighbridge("compare R1 R2 --json");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let outcome = ran.json();
+    let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");
+    assert_eq!((&outcome["totals"]["equals"], &outcome["exit"]), (&4.into(), &0.into()), "{}", ran.out);
+    let definition = std::fs::read_to_string(lab.path("config/weighbridge/tests.d/steady.toml")).unwrap();
+    lab.define("steady", &definition.replace("version = 1", "version = 2"));
+    let again = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 -q --into R3");
+    assert!([0, 3].contains(&again.code), "{}", again.seen());
+    let ran = lab.weighbridge("compare R1 R3");
+    assert_eq!(ran.code, 4, "{}", ran.seen());
+    assert!(ran.out.contains("defined otherwise: definition key"), "{}", ran.out);
+}
+
+#[test]
+fn comparisons_are_written_for_other_programs() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(700.0));
+    let ran = lab.weighbridge("compare old new --trust-single-run --csv out --junit out.xml --markdown out.md");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    let csv = read("out.csv");
+    let line = csv.lines().find(|line| line.contains("iops_sec.mean")).unwrap();
+    assert!(line.starts_with("Localhost/fio/0000:./read-4k/throughput/iops_sec.mean,mean,true,higher,"), "{line}");
+    assert!(line.ends_with(",statistical,loss"), "{line}");
+    assert!(read("out-groups.csv").lines().count() >= 2);
+    let xml = read("out.xml");
+    assert!(xml.contains(r#"tests="2" failures="1" errors="0" skipped="0""#), "{xml}");
+    let comment = read("out.md");
+    assert!(
+        comment.starts_with("### `old` → `new`\n\n**1 loss**") && comment.contains("| loss | `Localhost/fio/"),
+        "{comment}"
+    );
+}
+
+#[test]
+fn models_are_learnt_shown_and_taken_into_account() {
+    let lab = Lab::new();
+    for (name, level) in [("b1", 1000.0), ("b2", 1040.0), ("b3", 960.0)] {
+        made(&lab, name, &around(level));
+    }
+    made(&lab, "new", &around(930.0));
+    let fitted = lab.weighbridge("model fit --linear -o m.json b1 b2 b3");
+    assert_eq!(fitted.code, 0, "{}", fitted.seen());
+    let shown = lab.weighbridge("model show m.json");
+    assert!(shown.out.contains("throughput/iops_sec.mean"), "{}", shown.out);
+    let compared = lab.weighbridge("compare b1 new --method tolerance -m m.json -v");
+    assert!(compared.out.contains("model 0"), "{}", compared.out);
+    let moved = lab.weighbridge("model rebase --linear -o m2.json m.json new");
+    assert_eq!(moved.code, 0, "{}", moved.seen());
+    let table = lab.weighbridge("analyze b1 b2 new");
+    assert!(table.out.starts_with("check,b1,b2,new\n"), "{}", table.out);
+    let nearest = lab.weighbridge("nearest new b1 b3 --exit-index");
+    assert_eq!((nearest.code, nearest.out.as_str()), (1, "1\n"), "{}", nearest.seen());
+    let of_groups = lab.weighbridge("nearest new -g b1 b2 -g b3 b3");
+    assert_eq!(of_groups.out, "1\n", "{}", of_groups.seen());
+}
+
+/// run-perf's builds, where they lie beside the repository.
+fn shared() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");
+    if folder.is_dir() {
+        return Some(folder.canonicalize().unwrap());
+    }
+    println!("SKIPPED: run-perf's builds are not beside the repository (../shared/data/run-perf)");
+    None
+}
+
+#[test]
+fn run_perfs_builds_are_compared_and_stripped() {
+    let Some(folder) = shared() else { return };
+    let lab = Lab::new();
+    let build = |name: &str| folder.join(format!("result_20200726_{name}")).display().to_string();
+    let (one, other) = (build("091827"), build("092842"));
+    let ran = lab.weighbridge(&format!("compare {one} {other} --json"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let outcome = ran.json();
+    let first = &outcome["checks"][0];
+    assert_eq!(first["id"], "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean");
+    assert!((first["score"].as_f64().unwrap() + 4.42).abs() < 0.005, "{first}");
+    let stripped = lab.weighbridge(&format!("strip {other} S"));
+    assert_eq!(stripped.code, 0, "{}", stripped.seen());
+    let again = lab.weighbridge(&format!("compare {one} S --json")).json();
+    assert_eq!(again["checks"], outcome["checks"]);
+}
