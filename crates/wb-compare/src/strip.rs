@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::secrets::masked_command;
-use crate::source::runperf::folder::{Folder, METADATA, RESULT};
+use crate::source::runperf::folder::{Folder, Layout, METADATA, RESULT};
 use crate::source::runperf::iteration::{Aggregate, Data, Entries, Iteration, Sample};
 use crate::source::runperf::result::is_failed;
 use crate::source::{Oddity, SourceError, Warning};
@@ -32,6 +32,12 @@ pub enum StripError {
     /// The folder cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// Runs of this program keep all that they have.
+    #[error("{} is a run of this program, which is not stripped: only folders in run-perf's layout are", path.display())]
+    OwnRun {
+        /// Which.
+        path: PathBuf,
+    },
     /// Something is where the new folder is to be.
     #[error("{} is there and not empty: name a new or empty folder", path.display())]
     Occupied {
@@ -52,6 +58,9 @@ pub enum StripError {
 /// where `include_incorrect` says so.
 pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripped, StripError> {
     let folder = Folder::list(from, include_incorrect)?;
+    if folder.layout == Layout::Weighbridge {
+        return Err(StripError::OwnRun { path: from.to_owned() });
+    }
     if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) || into.is_file() {
         return Err(StripError::Occupied { path: into.to_owned() });
     }

@@ -41,6 +41,8 @@ const CALL: u64 = u64::MAX;
 struct Loop<'a> {
     crews: Vec<Crew>,
     running: Vec<Running>,
+    /// What the thread had used when that was last shared out among the crews.
+    shared_out: Usage,
     states: Vec<Vec<State>>,
     ready: VecDeque<(usize, usize)>,
     timers: BinaryHeap<Reverse<(Nanos, usize, usize, u64)>>,
@@ -58,7 +60,6 @@ struct Running {
     transaction: usize,
     end: Option<Nanos>,
     left: usize,
-    before: Usage,
 }
 
 /// What a strand does.
@@ -118,6 +119,7 @@ impl<'a> Loop<'a> {
         let buffer = crews.iter().map(|crew| crew.notes.plan.buffer).max().unwrap_or(0);
         Ok(Self {
             running: crews.iter().map(|_| Running::default()).collect(),
+            shared_out: Usage::of_thread(),
             states: crews.iter().map(|crew| vec![State::default(); crew.strands.len()]).collect(),
             crews,
             ready: VecDeque::new(),
@@ -179,9 +181,10 @@ impl<'a> Loop<'a> {
 
     fn run(&mut self, group: usize, transaction: usize, began: Nanos, end: Option<Nanos>) {
         let Some(index) = self.crew(group) else { return };
+        self.share_out();
         let crew = &mut self.crews[index];
         crew.notes.begin(transaction, began, end);
-        self.running[index] = Running { transaction, end, left: crew.strands.len(), before: Usage::of_thread() };
+        self.running[index] = Running { transaction, end, left: crew.strands.len() };
         for (position, strand) in crew.strands.iter_mut().enumerate() {
             strand.begin(transaction, began, end);
             self.states[index][position].duty = Duty::Transaction;
@@ -226,21 +229,36 @@ impl<'a> Loop<'a> {
         let duty = std::mem::take(&mut state.duty);
         state.timer += 1;
         self.next_tending = Some(0);
-        let Crew { notes, strands } = &mut self.crews[crew];
         if duty == Duty::Transaction {
+            if self.running[crew].left == 1 {
+                self.share_out();
+            }
             let running = &mut self.running[crew];
             running.left -= 1;
-            notes.end(running.transaction, running.end);
-            if running.left == 0 && notes.plan.matters(running.transaction) {
-                notes.usage.add(Usage::of_thread().since(running.before));
-            }
+            self.crews[crew].notes.end(running.transaction, running.end);
         }
+        let Crew { notes, strands } = &self.crews[crew];
         let (group, totals) = (notes.group, strands[strand].totals());
         self.tell(match (fault, duty) {
             (Some(fault), _) => Heard::Failed(fault),
             (None, Duty::Settling) => Heard::Settled { group, totals },
             (None, _) => Heard::Ended { group, totals },
         });
+    }
+
+    /// Shares out what the thread has used among the crews that are in transactions which matter: how much of it was
+    /// whose cannot be told, and what is nobody's counts for nothing.
+    fn share_out(&mut self) {
+        let now = Usage::of_thread();
+        let used = now.since(self.shared_out);
+        self.shared_out = now;
+        let busy = |running: &Running, crew: &Crew| running.left > 0 && crew.notes.plan.matters(running.transaction);
+        let among = self.running.iter().zip(&self.crews).filter(|(running, crew)| busy(running, crew)).count() as u64;
+        for (running, crew) in self.running.iter().zip(&mut self.crews) {
+            if busy(running, crew) {
+                crew.notes.usage.add(used.shared(among));
+            }
+        }
     }
 
     #[allow(unsafe_code)]

@@ -306,6 +306,8 @@ impl State {
         };
         let end = window.into_iter().chain(limit).min().map(|length| began + length);
         *known = GroupState { running: strands, end, next_touch: 0, pause: PAUSE.0, ..GroupState::default() };
+        // By who sets it: that the other side is done may be heard of before a strand has begun.
+        self.prepared.signals(group).for_each(|(_, signals)| signals.finish.store(false, Relaxed));
         self.prepared.tell(group, || Told::Run { group, transaction, began, end });
         true
     }

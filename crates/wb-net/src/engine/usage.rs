@@ -38,6 +38,18 @@ impl Usage {
         }
     }
 
+    /// An equal share of it.
+    #[must_use]
+    pub fn shared(self, among: u64) -> Self {
+        let share = |all: u64| all / among.max(1);
+        Self {
+            user_ns: share(self.user_ns),
+            system_ns: share(self.system_ns),
+            voluntary_switches: share(self.voluntary_switches),
+            involuntary_switches: share(self.involuntary_switches),
+        }
+    }
+
     /// What was used since an earlier look.
     #[must_use]
     pub fn since(self, before: Self) -> Self {

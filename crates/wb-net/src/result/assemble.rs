@@ -252,8 +252,9 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
     let mut times: Option<Times> = None;
-    // Received and sent per second, each by the clock of the side that counted it.
-    let (mut received_rate, mut sent_rate) = (0.0, 0.0);
+    // Time, sent and received of each group's sides, each by the clock of the side that counted it.
+    let mut moved: Vec<(f64, u64, u64)> = Vec::new();
+    let mut of_groups = 0;
     for (group, positions) in groups {
         // One transaction after the other: rates are of their bytes over their time together.
         let mut sides: BTreeMap<bool, (f64, u64, u64)> = BTreeMap::new();
@@ -299,19 +300,24 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>
             totals.rounds +=
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
-        for (time, sent, received) in sides.into_values() {
-            totals.sent_bytes += sent;
-            totals.received_bytes += received;
-            if time > 0.0 {
-                sent_rate += sent as f64 / time;
-                received_rate += received as f64 / time;
-            }
-        }
+        of_groups += usize::from(!sides.is_empty());
+        moved.extend(sides.into_values());
         let Datagrams { client_sent, server_received, server_sent, client_received } = group.datagrams;
         totals.lost_datagrams +=
             client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
     }
     totals.seconds = covered(spans) as f64 / 1e9;
+    let (mut received_rate, mut sent_rate) = (0.0, 0.0);
+    for (time, sent, received) in moved {
+        totals.sent_bytes += sent;
+        totals.received_bytes += received;
+        // Groups that do not run at the same time do not add up to more than ever flowed.
+        let time = if of_groups > 1 { time.max(totals.seconds) } else { time };
+        if time > 0.0 {
+            sent_rate += sent as f64 / time;
+            received_rate += received as f64 / time;
+        }
+    }
     let per_second = |count: u64| (totals.seconds > 0.0).then(|| count as f64 / totals.seconds);
     totals.operations_per_second = per_second(totals.operations);
     totals.rounds_per_second = per_second(totals.rounds);

@@ -273,6 +273,9 @@ impl Doors {
             }
         }
         let error = last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into());
+        if port.is_none() && self.ports.is_none() {
+            return Err(error);
+        }
         let ports = match port {
             Some(port) => format!("port {port}"),
             None => format!("a port of {}-{}", candidates.start(), candidates.end()),

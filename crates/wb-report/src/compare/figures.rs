@@ -43,7 +43,7 @@ pub(super) fn why(check: &Checked) -> String {
         Decided::Incomparable => return format!("defined otherwise: {}", differences(check)),
         _ => {}
     }
-    let values = format!("{} → {}", value(check.src), value(check.dst));
+    let values = format!("{} {} → {}", check.statistic, value(check.src), value(check.dst));
     let by = match (check.decided_by, &check.statistics) {
         (Method::Statistical, Some(found)) => {
             let ratio = found.ratio.map_or(NONE.to_owned(), |ratio| format!("{:+.2} %", (ratio - 1.0) * 100.0));
@@ -51,8 +51,9 @@ pub(super) fn why(check: &Checked) -> String {
                 format!("[{:+.2}, {:+.2}]", (ci.low - 1.0) * 100.0, (ci.high - 1.0) * 100.0)
             });
             let [src, dst] = found.n;
+            // The values are means; the ratio is not theirs.
             let needs = found.needs.as_ref().map_or(String::new(), |needs| format!("; {}", needed(needs)));
-            format!("{ratio} {interval}, {src} and {dst} {}{needs}", found.unit)
+            format!("ratio of medians {ratio} {interval}, {src} and {dst} {}{needs}", found.unit)
         }
         _ => {
             let parts: Vec<String> = match check.why.as_slice() {

@@ -18,17 +18,18 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
         ("losses", totals.losses),
         ("differing", totals.differing),
         ("inconclusive", totals.inconclusive),
-        ("missing", totals.missing),
-        ("invalid", totals.invalid),
-        ("defined otherwise", totals.incomparable),
         ("not primary", totals.not_primary),
         ("groups lost", totals.groups_lost),
         ("groups gained", totals.groups_gained),
     ];
     let always = ["gains", "minor gains", "equals", "minor losses", "losses"];
     let shown = counted.iter().filter(|(name, count)| *count > 0 || always.contains(name));
-    let errors = totals.missing + totals.invalid + totals.incomparable;
-    let pairs = shown.map(|(name, count)| (*name, count.to_string())).chain([("errors", errors.to_string())]);
+    let errors = [("missing", totals.missing), ("invalid", totals.invalid), ("defined otherwise", totals.incomparable)];
+    let kinds: Vec<String> =
+        errors.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    let errors = errors.iter().map(|(_, count)| count).sum::<usize>().to_string();
+    let errors = if kinds.is_empty() { errors } else { format!("{errors}: {}", kinds.join(", ")) };
+    let pairs = shown.map(|(name, count)| (*name, count.to_string())).chain([("errors", errors)]);
     surroundings(outcome, style) + &style.section("totals") + &definitions(pairs, style)
 }
 

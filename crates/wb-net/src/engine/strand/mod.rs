@@ -223,7 +223,6 @@ impl Strand {
         let matters = self.plan.matters(transaction);
         self.at = At { transaction, matters, began, end, round_began: began, round_intended: began, ..At::default() };
         self.doing = Doing::Nothing;
-        self.signals.finish.store(false, Relaxed);
     }
 
     /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
