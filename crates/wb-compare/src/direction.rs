@@ -23,6 +23,16 @@ impl Directions {
         };
     }
 
+    /// These, and above them what somebody says: of a metric without a class it holds in every class.
+    #[must_use]
+    pub fn overruled(mut self, said: &[DirectionOf]) -> Self {
+        for of in said.iter().filter(|of| of.class.is_none()) {
+            self.by_class_and_metric.retain(|(_, metric), _| *metric != of.metric);
+        }
+        self.extend(said.iter().cloned());
+        self
+    }
+
     /// Which way is better for a metric, whichever its worker.
     pub fn of(&self, class: Class, metric: &str) -> Direction {
         if self.by_metric.is_empty() && self.by_class_and_metric.is_empty() {
@@ -109,6 +119,14 @@ mod tests {
         assert_eq!(directions.of(Class::Latency, "lat@vm2"), Direction::Higher);
         assert_eq!(directions.of(Class::Throughput, "lat"), Direction::Neither);
         assert_eq!(directions.of(Class::Throughput, "iops_sec"), Direction::Higher);
+    }
+
+    #[test]
+    fn what_somebody_says_of_a_name_holds_in_every_class() {
+        let mut of_results = Directions::default();
+        of_results.set(Some(Class::Throughput), "score", Direction::Higher);
+        let said = ["score=lower".parse::<DirectionOf>().unwrap()];
+        assert_eq!(of_results.overruled(&said).of(Class::Throughput, "score"), Direction::Lower);
     }
 
     #[test]

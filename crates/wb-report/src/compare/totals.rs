@@ -36,11 +36,14 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
 /// What was said of the first and the last build, and their environments, where they differ.
 fn surroundings(outcome: &Outcome, style: Style) -> String {
     let [src, .., dst] = &outcome.builds[..] else { return String::new() };
-    let lines: String = surrounding_differences(src, dst)
-        .into_iter()
-        .map(|(name, src, dst)| style.remark(&name, &format!("{src} → {dst}")))
-        .collect();
-    if lines.is_empty() { lines } else { style.section("what else differs") + &lines }
+    let differing = surrounding_differences(src, dst);
+    let lines: String =
+        differing.iter().take(SHOWN).map(|(name, src, dst)| style.remark(name, &format!("{src} → {dst}"))).collect();
+    let more = match differing.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => style.indented(2, &format!("… and {more} more, in --json")),
+    };
+    if lines.is_empty() { lines } else { style.section("what else differs") + &lines + &more }
 }
 
 /// Each thing in which two builds' first runs differ, with both sides.
@@ -57,7 +60,10 @@ pub(super) fn surrounding_differences(src: &BuildTold, dst: &BuildTold) -> Vec<(
         let others = dst.environment.get(whose).map_or(&[][..], Vec::as_slice);
         for (src, dst) in machines.iter().zip(others) {
             let sections: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
-            for section in sections.into_iter().filter(|section| src.get(*section) != dst.get(*section)) {
+            for section in sections
+                .into_iter()
+                .filter(|section| section.as_str() != MOMENTARY && src.get(*section) != dst.get(*section))
+            {
                 let text =
                     |of: &std::collections::BTreeMap<String, String>| of.get(section).cloned().unwrap_or_default();
                 all.extend(differing_lines(&format!("{whose}, {section}"), &text(src), &text(dst)));
@@ -66,6 +72,12 @@ pub(super) fn surrounding_differences(src: &BuildTold, dst: &BuildTold) -> Vec<(
     }
     all
 }
+
+/// So many differences are told.
+const SHOWN: usize = 40;
+
+/// The section of an environment that is never the same twice.
+const MOMENTARY: &str = "momentary";
 
 /// What differs between any two builds, and explains nothing.
 const EXPECTED: [&str; 5] = ["build", "url", "started", "command", "machine url"];

@@ -27,8 +27,7 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let read = builds::read(&args.builds, &args.read, console)?;
     let models = args.model.iter().map(|file| Ok(Model::read(file)?)).collect::<Result<Vec<Model>, Error>>()?;
-    let mut directions = read.directions().clone();
-    directions.extend(args.direction.iter().cloned());
+    let directions = read.directions().clone().overruled(&args.direction);
     let tolerances = tolerance::Options {
         tolerance: args.tolerance,
         stddev_tolerance: args.stddev_tolerance,
