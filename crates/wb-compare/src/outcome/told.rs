@@ -158,6 +158,11 @@ pub(super) fn part(part: &Part) -> (String, f64, f64) {
 /// The parameters in which the first and the last build differ.
 pub(super) fn differences(builds: &Builds, row: Row) -> Vec<Difference> {
     let [src, .., dst] = builds.list() else { return Vec::new() };
+    differences_of(builds, [src, dst], row)
+}
+
+/// The parameters in which two builds differ.
+pub(super) fn differences_of(builds: &Builds, [src, dst]: [&Build; 2], row: Row) -> Vec<Difference> {
     let (Some(src), Some(dst)) = (src.readings(row).next(), dst.readings(row).next()) else { return Vec::new() };
     if src.params == dst.params {
         return Vec::new();
