@@ -85,9 +85,9 @@ fn parameters_are_held_against_those_of_the_first_build() {
     let odd = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", 1000.0, 1.0)]);
     lab.run("odd", "Localhost/fio/0000", &[odd.replace(r#""name": "read-4KiB""#, r#""name": "other""#)]);
     told(&lab.read(&["0", "odd", "1"]), None, |history, _| {
-        let differences = |build| history.differences(at(history, IOPS), build);
+        let differences = |build| history.judged(at(history, IOPS), build).unwrap().differences;
         assert!(differences(2).is_empty());
-        let [difference] = &differences(1)[..] else { panic!("one difference") };
+        let [difference] = differences(1) else { panic!("one difference") };
         assert_eq!((difference.name.as_str(), difference.dst.as_deref()), ("name", Some("other")));
     });
 }

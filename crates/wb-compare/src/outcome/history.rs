@@ -1,13 +1,17 @@
 //! Every later build against the first, for a table that has a column for each.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
 use super::decide::decide;
 use super::told::{Difference, differences_of};
 use super::{Decided, Method, Totals};
-use crate::build::Builds;
+use crate::build::{Builds, ParamsId, Row};
 use crate::id::Statistic;
+use crate::statistical;
 use crate::tolerance::groups::Group;
 use crate::tolerance::{self, Status};
-use crate::{Build, statistical};
 
 /// All checks in all builds: what an [`Outcome`](super::Outcome) says of the last build, of each. Builds are meant by
 /// their places, the first later one being 1; checks by theirs in [`tolerance::Comparison::checks`].
@@ -21,6 +25,7 @@ pub struct History<'a> {
     statistics: &'a [Option<statistical::Comparison>],
     method: Option<Method>,
     columns: Vec<Vec<Option<Kept>>>,
+    differences: Vec<Vec<Difference>>,
 }
 
 /// A check in a build, against the first.
@@ -34,6 +39,8 @@ pub struct Judged<'a> {
     pub by_tolerance: &'a tolerance::Cell,
     /// What the method of statistics says, of means.
     pub by_statistics: Option<&'a statistical::Check>,
+    /// The parameters in which the case differs from the first build's.
+    pub differences: &'a [Difference],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +48,11 @@ struct Kept {
     decided: Decided,
     decided_by: Method,
     found: Option<usize>,
+    differences: Option<usize>,
 }
+
+/// Two sets of parameters, and where their difference is kept, if there is one.
+type Compared = HashMap<(ParamsId, ParamsId), Option<usize>, FixedState>;
 
 impl<'a> History<'a> {
     /// Judges every later build. `statistics` has one for each of them, by [`statistical::against`]; those that are
@@ -52,8 +63,12 @@ impl<'a> History<'a> {
         statistics: &'a [Option<statistical::Comparison>],
         method: Option<Method>,
     ) -> Self {
-        let mut history = Self { builds, tolerances, statistics, method, columns: Vec::new() };
-        history.columns = (1..builds.list().len()).map(|build| history.column(build)).collect();
+        let mut history = Self { builds, tolerances, statistics, method, columns: vec![], differences: vec![] };
+        let mut compared = Compared::default();
+        for build in 1..builds.list().len() {
+            let column = history.column(build, &mut compared);
+            history.columns.push(column);
+        }
         history
     }
 
@@ -63,13 +78,9 @@ impl<'a> History<'a> {
         let by_tolerance = self.tolerances.cell(check, build)?;
         let found = kept.found.and_then(|found| self.found(build)?.get(found));
         let by_statistics = found.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
-        Some(Judged { decided: kept.decided, decided_by: kept.decided_by, by_tolerance, by_statistics })
-    }
-
-    /// The parameters in which a check's case differs between a build and the first.
-    pub fn differences(&self, check: usize, build: usize) -> Vec<Difference> {
-        let sides = self.sides(build);
-        sides.map_or_else(Vec::new, |sides| differences_of(self.builds, sides, self.tolerances.checks[check].row))
+        let Kept { decided, decided_by, differences, .. } = kept;
+        let differences = differences.map_or(&[][..], |place| &self.differences[place]);
+        Some(Judged { decided, decided_by, by_tolerance, by_statistics, differences })
     }
 
     /// How many primary checks of a build came to what, and the others.
@@ -117,26 +128,38 @@ impl<'a> History<'a> {
         })
     }
 
-    fn column(&self, build: usize) -> Vec<Option<Kept>> {
+    fn column(&mut self, build: usize, compared: &mut Compared) -> Vec<Option<Kept>> {
         let mut found = self.found(build).unwrap_or(&[]).iter().enumerate().peekable();
-        let checks = self.tolerances.checks.iter().enumerate();
-        let kept = checks.map(|(at, check)| {
+        let tolerances = self.tolerances;
+        let kept = tolerances.checks.iter().enumerate().map(|(at, check)| {
             while found.next_if(|(_, found)| found.row < check.row).is_some() {}
             let found = found.peek().filter(|(_, found)| found.row == check.row);
-            let status = self.tolerances.cell(at, build)?.status;
-            let differences = self.differences(at, build);
+            let status = tolerances.cell(at, build)?.status;
+            let differences = self.differing(check.row, build, compared);
+            let differing = differences.map_or(&[][..], |place| &self.differences[place]);
             let by_statistics = found.map(|(_, found)| *found);
-            let (decided_by, decided) = decide(check.statistic, Some(status), by_statistics, self.method, &differences);
-            Some(Kept { decided, decided_by, found: found.map(|(place, _)| *place) })
+            let (decided_by, decided) = decide(check.statistic, Some(status), by_statistics, self.method, differing);
+            Some(Kept { decided, decided_by, found: found.map(|(place, _)| *place), differences })
         });
         kept.collect()
     }
 
-    fn found(&self, build: usize) -> Option<&'a [statistical::Check]> {
-        Some(&self.statistics.get(build.checked_sub(1)?)?.as_ref()?.checks)
+    /// Where the parameters in which a build differs from the first are kept. Many cases have the same two sets, of
+    /// which each pair is compared once.
+    fn differing(&mut self, row: Row, build: usize, compared: &mut Compared) -> Option<usize> {
+        let builds = self.builds;
+        let sides = [builds.list().first()?, builds.list().get(build)?];
+        let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
+        *compared.entry((src?, dst?)).or_insert_with(|| {
+            let differences = differences_of(builds, sides, row);
+            (!differences.is_empty()).then(|| {
+                self.differences.push(differences);
+                self.differences.len() - 1
+            })
+        })
     }
 
-    fn sides(&self, build: usize) -> Option<[&'a Build; 2]> {
-        Some([self.builds.list().first()?, self.builds.list().get(build)?])
+    fn found(&self, build: usize) -> Option<&'a [statistical::Check]> {
+        Some(&self.statistics.get(build.checked_sub(1)?)?.as_ref()?.checks)
     }
 }

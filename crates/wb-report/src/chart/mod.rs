@@ -10,6 +10,7 @@
 
 mod bar;
 mod box_plot;
+mod counts;
 mod curve;
 mod element;
 mod mark;
@@ -19,11 +20,13 @@ mod sequence;
 mod strip;
 
 pub(crate) use bar::{Bars, bar};
-pub use box_plot::{BoxPlot, BoxRow};
+pub use box_plot::{Baseline, BoxPlot, BoxRow};
+pub(crate) use counts::{CountRow, Counts, count_key};
 pub use curve::CurveChart;
 pub(crate) use mark::key as mark_key;
 pub use mark::{Dot, Mark};
 pub(crate) use palette::variables;
+pub(crate) use scale::prefixed;
 pub use sequence::{Sequence, SequenceRow};
 pub use strip::{Segment, Strip};
 
