@@ -32,6 +32,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&page, &text)?;
     let checks = builds.rows().len() * 2;
     println!("{}: {checks} checks in {} builds, {} bytes", page.display(), folders.len(), text.len());
+    if let Some(into) = std::env::var_os("PLOTS") {
+        for plot in wb_report::compare::plots(&builds, |_| false) {
+            std::fs::write(PathBuf::from(&into).join(format!("{}.svg", plot.name)), plot.svg())?;
+            std::fs::write(PathBuf::from(&into).join(format!("{}.png", plot.name)), plot.png()?)?;
+        }
+    }
     println!("read {read:.0?}, compared {compared:.0?}, drawn {drawn:.0?}");
     Ok(())
 }

@@ -25,15 +25,17 @@ const METRICS: [(&str, &str, f64); 4] = [
     ("latency", "slat", 12.0),
 ];
 
-/// Figures that look random: a generator of Knuth's (MMIX).
+/// Figures that look random (G. Steele and others, SplitMix64).
 struct Noise(u64);
 
 impl Noise {
     /// From −1 to 1, more often near 0.
     fn next(&mut self) -> f64 {
         let mut part = || {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
         };
         (part() + part() + part()) / 3.0
     }

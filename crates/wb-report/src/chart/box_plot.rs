@@ -21,6 +21,8 @@ pub struct BoxPlot {
     pub lines: Vec<Baseline>,
     /// The ends of the scale; without, it has room for everything. What lies beyond is drawn at an end, with an arrow.
     pub span: Option<(f64, f64)>,
+    /// What else is to be said of what is drawn, beneath it.
+    pub note: Option<String>,
 }
 
 /// One box.
@@ -56,7 +58,7 @@ const LEAST_SPAN: f64 = 0.01;
 impl BoxPlot {
     /// With no more than boxes.
     pub fn new(title: String, unit: Unit, rows: Vec<BoxRow>) -> Self {
-        Self { title, unit, rows, lines: Vec::new(), span: None }
+        Self { title, unit, rows, lines: Vec::new(), span: None, note: None }
     }
 
     fn scale(&self) -> Scale {
@@ -134,7 +136,10 @@ impl Chart for BoxPlot {
         };
         body.extend(self.lines.iter().map(across));
         body.extend(axis(&scale, &ticks, (left, right), bottom));
-        Drawing { width, height: bottom + AXIS, body }
+        let note = |text: &String| Element::text("start", (0.0, bottom + AXIS + 13.0), &fitted(text, 11.0, width));
+        body.extend(self.note.as_ref().map(note));
+        let below = if self.note.is_some() { AXIS + NAME_LINE } else { AXIS };
+        Drawing { width, height: bottom + below, body }
     }
 }
 

@@ -10,6 +10,7 @@ mod lines;
 mod markdown;
 mod model;
 mod page;
+mod plots;
 mod totals;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
@@ -17,6 +18,7 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
 pub use page::{PageOptions, html};
+pub use plots::{Plot, plots};
 
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
 

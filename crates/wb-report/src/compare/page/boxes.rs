@@ -14,14 +14,9 @@ use crate::page::pieces::{Figure, Ids};
 const SHOWN: usize = 40;
 
 /// All charts that have something to show.
-pub(super) fn figures(history: &History<'_>, ids: &mut Ids) -> Vec<Figure> {
-    let builds = history.builds.list();
-    let last = builds.len().saturating_sub(1);
-    let by_build = builds
-        .iter()
-        .enumerate()
-        .skip(1)
-        .map(|(at, build)| (build.name.clone(), history.better(at).map(|(_, score)| score).collect()));
+pub(super) fn figures(history: &History<'_>, names: &[String], ids: &mut Ids) -> Vec<Figure> {
+    let last = history.builds.list().len().saturating_sub(1);
+    let by_build = (1..=last).map(|at| (names[at].clone(), history.better(at).map(|(_, score)| score).collect()));
     let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
     let parts: [(&str, fn(&CheckId<'_>) -> String); 3] = [
         ("profile", |id| id.profile.to_owned()),
@@ -29,7 +24,8 @@ pub(super) fn figures(history: &History<'_>, ids: &mut Ids) -> Vec<Figure> {
         ("metric", |id| format!("{}/{}/{}", id.test, id.class, id.metric)),
     ];
     for (name, of) in parts {
-        charts.push((format!("by {name}, {}", builds.last().map_or("", |build| &build.name)), by(history, last, of)));
+        let build = &history.builds.list()[last].name;
+        charts.push((format!("by {name}, {build}"), by(history, last, of)));
     }
     charts.into_iter().filter_map(|(title, boxes)| figure(&title, boxes, ids)).collect()
 }

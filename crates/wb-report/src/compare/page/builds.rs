@@ -81,13 +81,14 @@ fn said(builds: &[BuildTold]) -> Vec<(String, Vec<Vec<Link>>)> {
     let machines: Vec<Vec<Link>> = builds.iter().map(links::machines).collect();
     let names = builds.iter().flat_map(|build| &build.runs).flat_map(|run| run.metadata.keys());
     let names: BTreeSet<&String> = names.filter(|name| !ELSEWHERE.contains(&name.as_str())).collect();
-    let others = ["build"].into_iter().chain(names.into_iter().map(String::as_str)).map(|name| {
+    let others = [("number", "build")].into_iter().chain(names.into_iter().map(|name| (name.as_str(), name.as_str())));
+    let others = others.map(|(head, name)| {
         let of = |build: &BuildTold| {
             let mut texts: Vec<&String> = build.runs.iter().filter_map(|run| run.metadata.get(name)).collect();
             texts.dedup();
             texts.into_iter().map(|text| Link { text: text.clone(), to: None }).collect()
         };
-        (name.to_owned(), builds.iter().map(of).collect())
+        (head.to_owned(), builds.iter().map(of).collect())
     });
     let all = std::iter::once(("machine".to_owned(), machines)).chain(others);
     all.filter(|(_, of_builds): &(_, Vec<Vec<Link>>)| of_builds.iter().any(|of_build| !of_build.is_empty())).collect()

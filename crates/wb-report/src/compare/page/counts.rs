@@ -50,9 +50,9 @@ const PARTS: [(&str, &str, fn(&Totals) -> usize); 8] = [
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &History<'_>, charts: bool, ids: &mut Ids) -> Self {
-        let builds = history.builds.list().iter().enumerate().skip(1);
-        let totals: Vec<(&str, Totals)> = builds.map(|(at, build)| (build.name.as_str(), history.totals(at))).collect();
+    pub(super) fn new(history: &History<'_>, names: &[String], charts: bool, ids: &mut Ids) -> Self {
+        let later = 1..history.builds.list().len();
+        let totals: Vec<(&str, Totals)> = later.map(|at| (names[at].as_str(), history.totals(at))).collect();
         let occurs = |column: &Column| totals.iter().any(|(_, totals)| column.1(totals) > 0);
         let columns: Vec<&Column> = COLUMNS
             .iter()

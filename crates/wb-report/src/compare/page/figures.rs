@@ -44,14 +44,24 @@ pub(super) enum Datum {
 }
 
 impl Datum {
-    /// A number with so many digits that count; one that is infinite is a word, because JSON has no such number.
+    /// A difference in percent, as fine as it is shown.
+    pub(super) fn percent(value: Option<f64>) -> Self {
+        Self::made(value, |value| if value.abs() < 1e9 { (value * 100.0).round() / 100.0 } else { value })
+    }
+
+    /// A number with so many digits that count.
     pub(super) fn of(value: Option<f64>, digits: i32) -> Self {
+        Self::made(value, |value| rounded(value, digits))
+    }
+
+    /// One that is infinite is a word, because JSON has no such number.
+    fn made(value: Option<f64>, round: impl Fn(f64) -> f64) -> Self {
         match value {
             None => Self::None,
             Some(f64::INFINITY) => Self::Word("∞"),
             Some(f64::NEG_INFINITY) => Self::Word("−∞"),
             Some(value) if value.is_nan() => Self::None,
-            Some(value) => Self::Number(rounded(value, digits)),
+            Some(value) => Self::Number(round(value)),
         }
     }
 }

@@ -13,7 +13,6 @@ use super::markup::Markup;
 /// Two tables, of which the second can stay closed.
 #[derive(Serialize)]
 pub(super) struct GroupsView {
-    heads: Vec<String>,
     /// How many groups there are of each kind.
     lost: usize,
     others: usize,
@@ -44,13 +43,7 @@ impl GroupsView {
             }
             rows.done()
         };
-        Self {
-            heads: history.builds.list().iter().skip(1).map(|build| build.name.clone()).collect(),
-            lost: lost.len(),
-            others: others.len(),
-            lost_rows: rows(&lost),
-            other_rows: rows(&others),
-        }
+        Self { lost: lost.len(), others: others.len(), lost_rows: rows(&lost), other_rows: rows(&others) }
     }
 }
 
@@ -60,7 +53,7 @@ fn cell(rows: &mut Markup, history: &History<'_>, group: &Group<'_>, build: usiz
         return;
     };
     rows.raw("<td class=").figure(kind.class).raw("><abbr title=\"").figure(kind.word);
-    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(percent(cell.score));
+    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(percent(cell.score).trim_end_matches(" %"));
     rows.raw("<small>±").figure(value(cell.tolerance));
     if !history.decides(group, build) {
         rows.raw(", decides nothing");

@@ -18,6 +18,7 @@ mod kinds;
 mod links;
 mod markup;
 mod measure;
+mod names;
 mod rows;
 mod view;
 

@@ -53,13 +53,10 @@ fn cell(rows: &mut Markup, history: &History<'_>, at: usize, build: usize, measu
     rows.raw("\">").figure(kind.symbol).raw("</abbr>");
     let (difference, half) = difference(&judged);
     if let Some(difference) = difference {
-        let text = percent(difference);
-        let (number, unit) = text.split_at(text.len() - " %".len());
-        rows.raw(" ").figure(number);
+        rows.raw(" ").figure(percent(difference).trim_end_matches(" %"));
         if let Some(half) = half {
             rows.raw(" <i>±").figure(rounded(half, 2)).raw("</i>");
         }
-        rows.figure(unit);
     }
     if !judged.differences.is_empty() {
         rows.raw(" <abbr title=\"parameters differ\">Δ</abbr>");

@@ -13,6 +13,7 @@ use super::data;
 use super::environment::{Environment, environments};
 use super::groups::GroupsView;
 use super::kinds::{Kind, kinds};
+use super::names::short;
 use super::{PageOptions, rows};
 use crate::page::pieces::{Figure, Ids, Pair, pair};
 
@@ -26,8 +27,7 @@ pub(super) struct Page<'a> {
     facts: Vec<Pair>,
     builds: Builds,
     counts: CountsView,
-    /// The names of the builds.
-    names: Vec<String>,
+    names: Vec<Name>,
     kinds: [Kind; Decided::ALL.len()],
     failures: usize,
     rows: Value,
@@ -39,6 +39,13 @@ pub(super) struct Page<'a> {
     notes: &'a [String],
 }
 
+/// A build's name at the head of a column.
+#[derive(Serialize)]
+struct Name {
+    whole: String,
+    short: String,
+}
+
 #[derive(Serialize)]
 struct ErrorView {
     build: String,
@@ -48,29 +55,36 @@ struct ErrorView {
 
 impl<'a> Page<'a> {
     pub(super) fn new(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'a>) -> Self {
-        let names: Vec<String> = outcome.builds.iter().map(|build| build.name.clone()).collect();
-        let ends = [names.first(), names.last()].into_iter().flatten().map(String::as_str);
+        let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
+        let shorts = short(names.iter().copied());
+        let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
         let environments = environments(&outcome.builds);
         let (failures, rows) = rows::failures(history, options.fail_on_gain);
         let mut ids = Ids::default();
         Self {
-            title: ends.collect::<Vec<_>>().join(" → "),
+            title: ends.join(" → "),
             tally: tally(outcome),
             failed: outcome.exit != 0,
             facts: facts(outcome, history),
             builds: Builds::new(outcome, history, &environments),
-            counts: CountsView::new(history, options.charts, &mut ids),
-            names,
+            counts: CountsView::new(history, &shorts, options.charts, &mut ids),
+            names: names.iter().zip(&shorts).map(|(whole, short)| Name::of(whole, short)).collect(),
             kinds: kinds(options.fail_on_gain),
             failures,
             rows,
-            data: Value::from_safe_string(data::packed(history, options.fail_on_gain)),
+            data: Value::from_safe_string(data::packed(history, &shorts, options.fail_on_gain)),
             errors: errors(outcome),
             groups: GroupsView::new(history, options.fail_on_gain),
-            spread: if options.charts { boxes::figures(history, &mut ids) } else { Vec::new() },
+            spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
             environments,
             notes: options.notes,
         }
+    }
+}
+
+impl Name {
+    fn of(whole: &str, short: &str) -> Self {
+        Self { whole: whole.to_owned(), short: short.to_owned() }
     }
 }
 

@@ -6,12 +6,18 @@ async function inflated(text) {
   return JSON.parse(await new Response(stream).text());
 }
 
-// Beside the columns: the profile and test of each check, and its text for the filter.
+// A list of one stands for as many as there are checks. Beside the columns: the profile and test of each check, and
+// its text for the filter.
 function prepared(data) {
   data.count = data.ids.length;
+  const whole = (list) => list.length === 1 ? new Array(data.count).fill(list[0]) : list;
+  const all = (object, names) => names.forEach((name) => { object[name] = whole(object[name]); });
+  all(data, ["sense", "tolerance", "suffix"]);
+  data.values = data.values.map(whole);
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => id.toLowerCase());
   for (const column of data.cells) {
+    all(column, ["score", "ratio", "low", "high", "confidence", "p", "before", "after", "needs"]);
     column.parts = new Map(column.parts);
     column.differences = new Map(column.differences);
   }

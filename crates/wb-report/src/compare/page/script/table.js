@@ -27,7 +27,6 @@ function cell(data, check, build) {
       const half = (numeric(column.high[check]) - numeric(column.low[check])) / 2;
       if (Number.isFinite(half)) td.append(" ", made("i", {}, `±${Number(half.toPrecision(2))}`));
     }
-    td.append(" %");
   }
   if (column.differences.has(check)) td.append(" ", made("abbr", { title: "parameters differ" }, "Δ"));
   td.append(made("small", {}, valueText(data.values[build][check])));
@@ -46,11 +45,12 @@ function row(data, check) {
 function table(data, place) {
   const state = { checks: [], order: { build: data.builds.length - 1, order: null }, page: 0 };
   const body = made("tbody", { role: "rowgroup" });
-  const heads = data.builds.map((name, build) => build === 0 ? name
-    : made("button", { type: "button", "data-sort": build, title: "worst first, best first, as measured" }, name));
+  const heads = data.names.map((name, build) => build === 0 ? name
+    : made("button", { type: "button", "data-sort": build }, name, made("small", {}, "%")));
   const history = data.builds.length > 2 ? ["history"] : [];
-  const head = made("tr", { role: "row" }, ...["check", ...history, ...heads].map((content) =>
-    made("th", { scope: "col", role: "columnheader" }, content)));
+  const titles = ["", ...history.map(() => ""), ...data.builds];
+  const head = made("tr", { role: "row" }, ...["check", ...history, ...heads].map((content, at) =>
+    made("th", { scope: "col", role: "columnheader", title: titles[at] || null }, content)));
   const grid = made("table", { class: "checks", role: "grid", "aria-label": "checks" },
     made("thead", { role: "rowgroup" }, head), body);
   const box = made("div", { class: "live" }, grid);

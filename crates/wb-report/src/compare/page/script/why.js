@@ -18,14 +18,16 @@ function statisticsOf(data, check, column) {
 }
 
 function ranked(column, check) {
-  const [src, dst] = column.n.map((counts) => counts[check]);
-  return src || dst ? [["ranked", `${src} and ${dst} ${oneOf[column.unit[check]]}`]] : [];
+  const [before, after] = [column.before[check], column.after[check]];
+  return before || after ? [["ranked", `${before} and ${after} ${oneOf[column.unit[check]]}`]] : [];
 }
 
 function needed(column, check) {
   if (!column.needs[check]) return null;
   const [unit, each] = column.needs[check];
-  const text = each === null ? `No number of ${oneOf[unit]} would decide.` : `About ${each} ${oneOf[unit]} a side would decide.`;
+  const text = each === null
+    ? `No number of ${oneOf[unit]} would let statistics decide.`
+    : `About ${each} ${oneOf[unit]} a side would let statistics decide.`;
   return made("p", {}, text);
 }
 
@@ -66,5 +68,5 @@ function why(data, check, build) {
     made("span", { class: kind.class }, made("span", { "aria-hidden": "true" }, kind.symbol), ` ${kind.word}`),
     made("span", { class: "aside" }, ` ${method} decide${data.primary[check] === "1" ? "" : "; not primary, so it decides nothing"}`));
   return made("div", { class: "inner" }, heading, facts(pairs), needed(column, check), partsOf(column, check),
-    parametersOf(data, column, check), historyChart(data.builds, values, texts, build));
+    parametersOf(data, column, check), historyChart(data.names, values, texts, build));
 }
