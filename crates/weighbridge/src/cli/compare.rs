@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOf;
 
 use super::key_value;
@@ -88,6 +89,21 @@ pub(crate) struct CompareArgs {
     /// Write a comment for a pull request
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write a page: builds, every check in each of them and why, groups, charts, environments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Leave the charts out of the page
+    #[arg(long, requires = "html")]
+    pub(crate) no_charts: bool,
+    /// Draw the samples as box plots into this folder, a file for each metric of a test
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) svg: Option<PathBuf>,
+    /// The same as PNG
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) png: Option<PathBuf>,
+    /// Draw the checks that match as lines across the box plots of the others: `*/iperf3/*`
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub(crate) baseline: Vec<GlobMatcher>,
 }
 
 /// `model`
@@ -226,6 +242,11 @@ pub(crate) struct StripArgs {
     /// Keep errors and failed iterations too
     #[arg(long)]
     pub(crate) include_incorrect: bool,
+}
+
+fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(text).literal_separator(false).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

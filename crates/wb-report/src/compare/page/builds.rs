@@ -106,7 +106,8 @@ fn commands(builds: &[BuildTold]) -> Vec<Pair> {
             }
         }
     }
-    commands.into_iter().map(|(command, names)| pair(names.join(", "), command)).collect()
+    let whose = |names: &[&str]| if names.len() == builds.len() { "all builds".to_owned() } else { names.join(", ") };
+    commands.into_iter().map(|(command, names)| pair(whose(&names), command)).collect()
 }
 
 impl JudgedRow {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use wb_compare::outcome::BuildTold;
+use wb_model::counted;
 
 use crate::compare::totals::MOMENTARY;
 
@@ -34,6 +35,8 @@ struct Diff {
     against: String,
     /// How many lines differ.
     lines: usize,
+    /// The same in words.
+    told: String,
     sections: Vec<Section>,
     /// How many of them are not shown.
     more: usize,
@@ -112,7 +115,7 @@ fn letter(place: usize) -> String {
 
 impl Diff {
     fn of(against: usize, before: &Machines, after: &Machines) -> Self {
-        let mut diff = Self { against: letter(against), lines: 0, sections: Vec::new(), more: 0 };
+        let mut diff = Self { against: letter(against), lines: 0, told: String::new(), sections: Vec::new(), more: 0 };
         let several = before.len().max(after.len()) > 1;
         let none = BTreeMap::new();
         for machine in 0..before.len().max(after.len()) {
@@ -125,6 +128,7 @@ impl Diff {
                 diff.add(name, lines);
             }
         }
+        diff.told = counted(diff.lines, "line");
         diff
     }
 
