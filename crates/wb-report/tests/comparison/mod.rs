@@ -5,6 +5,8 @@
 #[path = "../../../wb-compare/tests/support/synthetic.rs"]
 pub(crate) mod synthetic;
 
+pub(crate) mod specimen;
+
 use std::path::PathBuf;
 
 use wb_compare::outcome::{History, Method, Outcome};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOf;
 
@@ -33,6 +33,7 @@ pub(crate) enum Method {
 
 /// `compare`
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("plots").multiple(true))]
 pub(crate) struct CompareArgs {
     /// Builds: the one to compare with first, the one to judge last, those between are history. Each is a folder, or
     /// several runs of the same build
@@ -96,13 +97,13 @@ pub(crate) struct CompareArgs {
     #[arg(long, requires = "html")]
     pub(crate) no_charts: bool,
     /// Draw the samples as box plots into this folder, a file for each metric of a test
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) svg: Option<PathBuf>,
     /// The same as PNG
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) png: Option<PathBuf>,
     /// Draw the checks that match as lines across the box plots of the others: `*/iperf3/*`
-    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    #[arg(long, value_name = "GLOB", value_parser = glob, requires = "plots")]
     pub(crate) baseline: Vec<GlobMatcher>,
 }
 
@@ -110,10 +111,10 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// Learn from builds what is normal
-    #[command(group = clap::ArgGroup::new("how").required(true))]
+    #[command(group = ArgGroup::new("how").required(true))]
     Fit(FitArgs),
     /// Move a model to the level of builds, its ranges kept
-    #[command(group = clap::ArgGroup::new("how").required(true))]
+    #[command(group = ArgGroup::new("how").required(true))]
     Rebase(RebaseArgs),
     /// Print what a model says is normal
     Show {

@@ -5,13 +5,19 @@ try {
   const live = document.getElementById("live");
   const form = filterForm(data);
   live.append(form);
-  const { show, body } = table(data, live);
+  const everything = () => {
+    form.reset();
+    form.elements.status.value = "";
+    form.elements.primary.checked = false;
+    apply();
+  };
+  const { show, body } = table(data, live, everything);
   explained(data, body);
-  const apply = () => {
+  function apply() {
     const checks = filtered(data, form);
     form.querySelector("output").textContent = `${checks.length} of ${data.count} checks`;
     show(checks);
-  };
+  }
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", apply);
   apply();

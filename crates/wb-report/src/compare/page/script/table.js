@@ -41,8 +41,8 @@ function row(data, check) {
     made("td", { role: "gridcell", class: "first" }, valueText(data.values[0][check])), ...later);
 }
 
-// The table's state and the functions that draw it into `place`.
-function table(data, place) {
+// The table's state and the functions that draw it into `place`; `everything` lifts all filters.
+function table(data, place, everything) {
   const state = { checks: [], order: { build: data.builds.length - 1, order: null }, page: 0 };
   const body = made("tbody", { role: "rowgroup" });
   const heads = data.names.map((name, build) => build === 0 ? name
@@ -57,12 +57,18 @@ function table(data, place) {
   const pages = made("nav", { class: "pages", "aria-label": "pages of checks" });
   place.append(box, pages);
 
+  const nothing = () => {
+    const button = made("button", { type: "button" }, "show all checks");
+    button.addEventListener("click", everything);
+    const said = made("td", { role: "gridcell", colspan: 99, class: "nothing" }, "No check passes these filters. ", button);
+    return made("tr", { role: "row" }, said);
+  };
   const draw = (from = state.page * ROWS, count = ROWS) => {
     const shown = sorted(data, state.checks, state.order).slice(from, from + count);
     body.replaceChildren(...shown.map((check) => row(data, check)));
     const first = body.querySelector("td[data-build]");
     if (first) first.tabIndex = 0;
-    if (shown.length === 0) body.append(made("tr", { role: "row" }, made("td", { role: "gridcell", colspan: 99, class: "id" }, "No check passes these filters.")));
+    if (shown.length === 0) body.append(nothing());
   };
   const turn = (by) => {
     state.page += by;
