@@ -17,9 +17,14 @@ function statisticsOf(data, check, column) {
   return pairs;
 }
 
+function scoreOf(data, check, column) {
+  const score = column.score[check];
+  return score === null ? [] : [["score", `${percentText(score)} of ±${data.tolerance[check]} %`]];
+}
+
 function ranked(column, check) {
   const [before, after] = [column.before[check], column.after[check]];
-  return before || after ? [["ranked", `${before} and ${after} ${oneOf[column.unit[check]]}`]] : [];
+  return before && after ? [["ranked", `${before} and ${after} ${oneOf[column.unit[check]]}`]] : [];
 }
 
 function needed(column, check) {
@@ -58,7 +63,7 @@ function why(data, check, build) {
   const pairs = [
     [data.builds[0], measured(data, check, 0)],
     [data.builds[build], measured(data, check, build)],
-    ["score", `${percentText(column.score[check])} of ±${data.tolerance[check]} %`],
+    ...scoreOf(data, check, column),
     ...statisticsOf(data, check, column),
     ...ranked(column, check),
   ];
