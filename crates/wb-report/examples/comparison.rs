@@ -1,6 +1,6 @@
 //! Writes the page of a comparison and tells how long each part of it took:
-//! `cargo run --release -p wb-report --example comparison -- page.html [FOLDER…]`. Without folders it compares 8,000
-//! checks in ten made builds.
+//! `cargo run --release -p wb-report --example comparison -- page.html [specimen | FOLDER…]`. Without folders it compares
+//! 8,000 checks in ten made builds; `specimen` are three small ones with one of everything.
 
 #[path = "../tests/comparison/mod.rs"]
 mod comparison;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use comparison::synthetic::PAGE;
-use comparison::{How, compared, read};
+use comparison::{How, compared, read, specimen};
 use wb_report::compare::{PageOptions, html};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,8 +17,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let page = arguments.next().unwrap_or_else(|| "comparison.html".into());
     let mut folders: Vec<PathBuf> = arguments.collect();
     let made = tempfile::tempdir()?;
-    if folders.is_empty() {
-        folders = PAGE.write(made.path())?;
+    match folders.first().and_then(|first| first.to_str()) {
+        None => folders = PAGE.write(made.path())?,
+        Some("specimen") => folders = specimen::write(made.path()),
+        Some(_) => {}
     }
     let clock = Instant::now();
     let builds = read(&folders);
@@ -32,12 +34,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&page, &text)?;
     let checks = builds.rows().len() * 2;
     println!("{}: {checks} checks in {} builds, {} bytes", page.display(), folders.len(), text.len());
-    if let Some(into) = std::env::var_os("PLOTS") {
-        for plot in wb_report::compare::plots(&builds, |_| false) {
-            std::fs::write(PathBuf::from(&into).join(format!("{}.svg", plot.name)), plot.svg())?;
-            std::fs::write(PathBuf::from(&into).join(format!("{}.png", plot.name)), plot.png()?)?;
-        }
-    }
     println!("read {read:.0?}, compared {compared:.0?}, drawn {drawn:.0?}");
     Ok(())
 }

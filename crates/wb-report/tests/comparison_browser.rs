@@ -212,7 +212,7 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
         browser.eval("document.querySelector('.pages').textContent").as_str().unwrap().contains("201 to 400 of 8000")
     );
     choose(&mut browser, "text", "profile3 test4 randwrite-8kib slat.stddev");
-    assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev"]);
+    assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev in %"]);
     browser.was_quiet(&page.file);
 }
 

@@ -1,5 +1,6 @@
 //! A headless Chromium, driven by the DevTools protocol over a pipe: no port, no library.
 
+#![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a browser that misbehaves ends the test")]
 
 use std::io::{BufRead, BufReader, Write};

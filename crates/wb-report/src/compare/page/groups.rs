@@ -35,7 +35,7 @@ impl GroupsView {
         let rows = |groups: &[&Group<'_>]| {
             let mut rows = Markup::default();
             for group in groups {
-                rows.raw("<tr><th scope=row class=id>").text(&group.id.to_string());
+                rows.raw("<tr><th scope=row class=id><bdi>").text(&group.id.to_string()).raw("</bdi>");
                 rows.raw("<td>").figure(group.members.len());
                 for build in builds.clone() {
                     cell(&mut rows, history, group, build, kind_in(group, build));

@@ -35,8 +35,8 @@ pub(super) fn failures(history: &History<'_>, fail_on_gain: bool) -> (usize, Val
 /// An identifier, in which what tells a check from its neighbours stands out.
 fn name(rows: &mut Markup, id: &CheckId<'_>, suffix: &str) {
     rows.raw("<th scope=row class=id><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
-    rows.raw(id.naming.before_case()).raw("</span><wbr>").text(id.case);
-    rows.raw("<wbr><span>/").figure(id.class).raw("/</span>").text(id.metric).raw("<span>");
+    rows.raw(id.naming.before_case()).raw("</span><wbr><bdi>").text(id.case);
+    rows.raw("</bdi><wbr><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
     rows.figure(id.naming.before_statistic()).figure(id.statistic).raw("</span>");
     if !suffix.is_empty() {
         rows.raw(" <span>in ").text(suffix).raw("</span>");

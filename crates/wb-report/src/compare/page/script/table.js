@@ -5,10 +5,12 @@ const PRINTED = 3000;
 
 function nameCell(data, check) {
   const parts = data.ids[check].match(/^([^/]*\/[^/]*\/[^:]*:(?:\.\/)?)(.*)(\/[^/]*\/)([^/]*)([.#][a-z]+)$/s);
+  // A name in another writing must not turn around what follows it.
+  const apart = (text) => made("bdi", {}, text);
   const quiet = (text) => made("span", {}, text);
   const suffix = data.suffixes[data.suffix[check]];
   const name = parts
-    ? [quiet(parts[1]), made("wbr"), parts[2], made("wbr"), quiet(parts[3]), parts[4], quiet(parts[5])]
+    ? [quiet(parts[1]), made("wbr"), apart(parts[2]), made("wbr"), quiet(parts[3]), apart(parts[4]), quiet(parts[5])]
     : [data.ids[check]];
   return made("th", { scope: "row", role: "rowheader", class: "id" }, ...name, suffix ? quiet(` in ${suffix}`) : null);
 }

@@ -13,7 +13,7 @@ function statisticsOf(data, check, column) {
     const confidence = Number((column.confidence[check] * 100).toPrecision(3));
     pairs.push([`interval at ${confidence} %`, `${percentText(column.low[check])} to ${percentText(column.high[check])}`]);
   }
-  if (column.p[check] !== null) pairs.push(["p", String(column.p[check])]);
+  if (column.p[check] !== null) pairs.push(["p", column.p[check] < 0.001 ? "< 0.001" : String(Number(column.p[check].toPrecision(2)))]);
   return pairs;
 }
 
