@@ -3,12 +3,14 @@
 //! Start with [`Outcome::of`].
 
 mod decide;
+mod history;
 mod told;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use decide::{Decided, Method};
+pub use history::{History, Judged};
 pub use told::{Difference, Interval, Needed, RunTold, Statistics};
 
 use crate::build::{Builds, Value};

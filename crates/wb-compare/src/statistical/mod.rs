@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// The last build against the first.
+/// A build against the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// What any of the two has, in the builds' order.
@@ -94,7 +94,13 @@ struct Looked {
 
 /// Compares the last build with the first; none with fewer than two.
 pub fn compare(builds: &Builds, options: &Options) -> Option<Comparison> {
-    let [src, .., dst] = builds.list() else { return None };
+    against(builds, builds.list().len().checked_sub(1)?, options)
+}
+
+/// Compares a build with the first, by its place among the builds; none where that is no later one.
+pub fn against(builds: &Builds, build: usize, options: &Options) -> Option<Comparison> {
+    let [src, later @ ..] = builds.list() else { return None };
+    let dst = later.get(build.checked_sub(1)?)?;
     let rows: Vec<Row> = builds.rows().collect();
     let looked: Vec<Looked> = rows.into_par_iter().filter_map(|row| look(builds, [src, dst], row, options)).collect();
     let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(|looked| looked.p).collect();
