@@ -17,7 +17,6 @@ pub mod model;
 mod names;
 pub mod nearest;
 pub mod outcome;
-mod secrets;
 pub mod source;
 pub mod statistical;
 pub mod strip;

@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::secrets::masked_command;
+use wb_model::secrets::masked_words;
+
 use crate::source::runperf::folder::{Folder, Layout, METADATA, RESULT};
 use crate::source::runperf::iteration::{Aggregate, Data, Entries, Iteration, Sample};
 use crate::source::runperf::result::is_failed;
@@ -115,7 +116,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {
 /// The command is the line that could hold a secret; everything else stays byte for byte.
 fn masked_metadata(bytes: &[u8]) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line.strip_prefix(b"runperf_cmd:") {
-        Some(command) => format!("runperf_cmd:{}", masked_command(&String::from_utf8_lossy(command))).into_bytes(),
+        Some(command) => format!("runperf_cmd:{}", masked_words(&String::from_utf8_lossy(command))).into_bytes(),
         None => line.to_vec(),
     });
     lines.collect::<Vec<_>>().concat()
