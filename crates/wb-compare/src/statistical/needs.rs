@@ -1,5 +1,7 @@
 //! What would decide what is not decided.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_stats::{Ratio, least_p};
 
 use super::units::{Unit, Units};
@@ -8,12 +10,12 @@ use super::units::{Unit, Units};
 const MOST: usize = 10_000;
 
 /// So many samples or runs on each side, at a guess from how wide the interval is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Needs {
-    /// Of what.
-    pub unit: Unit,
     /// How many on each side, all together; none where no number that can be had would do.
     pub each: Option<usize>,
+    /// Of what.
+    pub unit: Unit,
 }
 
 /// For a metric of a family: first as many as any verdict takes, then as many as make the interval narrow enough.

@@ -1,17 +1,32 @@
 //! What is ranked: samples or runs.
 
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::build::{Build, Row};
 
 /// From so many runs on each side, samples are drawn within runs.
 const DRAWN: usize = 5;
 
 /// What one value that is ranked is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A sample of the one run that each side has.
     Samples,
     /// The median of a run.
     Runs,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Samples => "samples",
+            Self::Runs => "runs",
+        })
+    }
 }
 
 /// How many values there are, and of what.

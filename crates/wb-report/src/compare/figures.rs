@@ -1,6 +1,7 @@
 //! Figures and words of comparisons.
 
-use wb_compare::outcome::{Checked, Decided, Method, Needed};
+use wb_compare::outcome::{Checked, Decided, Method};
+use wb_compare::statistical::Needs;
 
 use crate::text::Tone;
 use crate::words::NONE;
@@ -68,7 +69,7 @@ pub(super) fn why(check: &Checked) -> String {
     format!("{values}, {by}{differing}")
 }
 
-fn needed(needs: &Needed) -> String {
+fn needed(needs: &Needs) -> String {
     match needs.each {
         Some(each) => format!("about {each} {} a side would decide", needs.unit),
         None => format!("no number of {} would decide", needs.unit),
