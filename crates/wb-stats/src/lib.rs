@@ -22,7 +22,7 @@ mod summary;
 mod trend;
 
 pub use dip::{Dip, dip};
-pub use hierarchical::hierarchical_ratio;
+pub use hierarchical::{Drawn, hierarchical_ratio};
 pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};
 pub use multiple::{Discoveries, benjamini_hochberg, selected_confidence};
 pub use outliers::{Outliers, outliers};
@@ -30,6 +30,6 @@ pub use pairs::{PairError, PairedRatio, paired_ratio};
 pub use rank_sum::{least_p, rank_sum_p};
 pub use rule::{Budget, Decision, Rule, Spread, Stop};
 pub use samples::{SampleError, Samples};
-pub use shift::{Ratio, ratio};
+pub use shift::{Ratio, TwoSides, ratio};
 pub use summary::Summary;
 pub use trend::{Trend, TrendMethod, trend};
