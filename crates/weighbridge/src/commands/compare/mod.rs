@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wb_compare::outcome::{Method, Outcome};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
+use wb_compare::unknown::check_directions;
 use wb_compare::{Model, statistical};
 use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
 
@@ -26,7 +27,8 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let read = builds::read(&args.builds, &args.read, console)?;
-    let models = args.model.iter().map(|file| Ok(Model::read(file)?)).collect::<Result<Vec<Model>, Error>>()?;
+    let models = args.model.iter().map(|file| builds::model(file, &read)).collect::<Result<Vec<Model>, Error>>()?;
+    check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().overruled(&args.direction);
     let tolerances = tolerance::Options {
         tolerance: args.tolerance,
