@@ -81,12 +81,7 @@ impl FromStr for DirectionOf {
     fn from_str(text: &str) -> Result<Self, BadDirection> {
         let parse = || {
             let (metric, direction) = text.rsplit_once('=')?;
-            let direction = match direction {
-                "higher" => Direction::Higher,
-                "lower" => Direction::Lower,
-                "neither" => Direction::Neither,
-                _ => return None,
-            };
+            let direction = Direction::ALL.into_iter().find(|known| known.as_str() == direction)?;
             let (class, metric) = match metric.split_once('/') {
                 Some((class, metric)) => (Some(class.parse().ok()?), metric),
                 None => (None, metric),

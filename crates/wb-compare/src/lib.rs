@@ -17,12 +17,12 @@ pub mod model;
 mod names;
 pub mod nearest;
 pub mod outcome;
-mod secrets;
 pub mod source;
 pub mod statistical;
 pub mod strip;
 pub mod tolerance;
 pub mod uncertainty;
+pub mod unknown;
 
 pub use build::{Build, Builds, Reading, Row, Run, Value};
 pub use direction::Directions;
@@ -31,3 +31,4 @@ pub use metadata::Metadata;
 pub use model::Model;
 pub use outcome::Outcome;
 pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};
+pub use unknown::Unknown;

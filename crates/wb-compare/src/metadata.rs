@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use crate::secrets::masked_command;
+use wb_model::secrets::masked_words;
 
 /// What was said of a run. A key that no field has is among `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Metadata {
                 return Ok(());
             }
         };
-        *place = Some(if key == "runperf_cmd" { masked_command(value) } else { value.to_owned() });
+        *place = Some(if key == "runperf_cmd" { masked_words(value) } else { value.to_owned() });
         Ok(())
     }
 

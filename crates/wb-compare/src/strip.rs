@@ -7,10 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::secrets::masked_command;
+use wb_model::secrets::masked_words;
+
 use crate::source::runperf::folder::{Folder, Layout, METADATA, RESULT};
 use crate::source::runperf::iteration::{Aggregate, Data, Entries, Iteration, Sample};
-use crate::source::runperf::result::is_failed;
+use crate::source::runperf::result::{is_failed, parse};
 use crate::source::{Oddity, SourceError, Warning};
 
 /// What was written.
@@ -66,7 +67,7 @@ pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripp
     }
     let mut stripped = Stripped { files: 0, before: 0, after: 0, warnings: folder.warnings };
     if let Some(path) = &folder.metadata {
-        stripped.take(path, &into.join(METADATA), |bytes| Ok(masked_metadata(bytes)))?;
+        stripped.take(path, &into.join(METADATA), |bytes| Ok((masked_metadata(bytes), Vec::new())))?;
     }
     for file in &folder.results {
         let place = into.join(&file.profile).join(&file.test).join(&file.serial);
@@ -85,25 +86,22 @@ impl Stripped {
         &mut self,
         from: &Path,
         into: &Path,
-        shrink: impl FnOnce(&[u8]) -> serde_json::Result<Vec<u8>>,
+        shrink: impl FnOnce(&[u8]) -> Result<(Vec<u8>, Vec<Oddity>), Oddity>,
     ) -> Result<(), StripError> {
-        let read = fs::read(from).map_err(|error| Oddity::Unreadable(error.to_string()));
-        let shrunk = read.and_then(|bytes| {
-            let shrunk = shrink(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
-            Ok((bytes.len(), shrunk))
-        });
-        match shrunk {
-            Ok((before, bytes)) => {
-                self.files += 1;
-                self.before += before as u64;
-                self.after += bytes.len() as u64;
-                write(into, &bytes)
-            }
+        let read = fs::read(from).map_err(Oddity::unreadable);
+        let shrunk = read.and_then(|bytes| Ok((bytes.len(), shrink(&bytes)?)));
+        let (before, (bytes, odd)) = match shrunk {
+            Ok(shrunk) => shrunk,
             Err(what) => {
                 self.warnings.push(Warning { path: from.to_owned(), what });
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        self.warnings.extend(odd.into_iter().map(|what| Warning { path: from.to_owned(), what }));
+        self.files += 1;
+        self.before += before as u64;
+        self.after += bytes.len() as u64;
+        write(into, &bytes)
     }
 }
 
@@ -115,14 +113,17 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {
 /// The command is the line that could hold a secret; everything else stays byte for byte.
 fn masked_metadata(bytes: &[u8]) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line.strip_prefix(b"runperf_cmd:") {
-        Some(command) => format!("runperf_cmd:{}", masked_command(&String::from_utf8_lossy(command))).into_bytes(),
+        Some(command) => format!("runperf_cmd:{}", masked_words(&String::from_utf8_lossy(command))).into_bytes(),
         None => line.to_vec(),
     });
     lines.collect::<Vec<_>>().concat()
 }
 
-fn smaller(bytes: &[u8], include_incorrect: bool) -> serde_json::Result<Vec<u8>> {
-    let mut iterations: Vec<Iteration<'_>> = serde_json::from_slice(bytes)?;
+/// A file of results with what is compared alone, and what a comparison would find odd about it.
+fn smaller(bytes: &[u8], include_incorrect: bool) -> Result<(Vec<u8>, Vec<Oddity>), Oddity> {
+    let text = std::str::from_utf8(bytes).map_err(Oddity::malformed)?;
+    let odd = parse(text, include_incorrect).map_err(Oddity::malformed)?.odd;
+    let mut iterations: Vec<Iteration<'_>> = serde_json::from_str(text).map_err(Oddity::malformed)?;
     iterations.retain(|iteration| match (&iteration.iteration_name, &iteration.iteration_data) {
         (Some(name), Some(Data { parameters: Some(_), .. })) => include_incorrect || !is_failed(&name.0),
         _ => false,
@@ -134,7 +135,7 @@ fn smaller(bytes: &[u8], include_incorrect: bool) -> serde_json::Result<Vec<u8>>
             parameters.user.retain(|user| user.profile.is_some());
         }
     }
-    serde_json::to_vec(&iterations)
+    Ok((serde_json::to_vec(&iterations).map_err(Oddity::malformed)?, odd))
 }
 
 impl Entries<'_, Aggregate> {

@@ -17,6 +17,7 @@ pub mod outcome;
 pub mod param;
 pub mod placement;
 pub mod quantity;
+pub mod secrets;
 pub mod unit;
 
 pub use case::Case;

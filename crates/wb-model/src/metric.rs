@@ -67,6 +67,26 @@ pub enum Direction {
     Neither,
 }
 
+impl Direction {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Higher, Self::Lower, Self::Neither];
+
+    /// In a word, as files and users have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Higher => "higher",
+            Self::Lower => "lower",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// How the values of several workers become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,6 @@
 //! Results for other programs: comma-separated, one header line, plain numbers in the units that are named.
 
-use wb_model::{CellOutcome, Direction, Metric, MetricId, WorkerName};
+use wb_model::{CellOutcome, Metric, MetricId, WorkerName};
 use wb_stats::Summary;
 use wb_study::result::{CellResult, Study};
 
@@ -60,7 +60,7 @@ fn metric_row(
     let figure = |pick: fn(&Summary) -> Option<f64>| summary.and_then(pick).map(|v| v.to_string()).unwrap_or_default();
     let mut row = names(cell, metric, worker);
     row.extend([
-        metric.map_or("", |metric| direction(metric.direction)).to_owned(),
+        metric.map_or("", |metric| metric.direction.as_str()).to_owned(),
         metric.map(|metric| metric.primary.to_string()).unwrap_or_default(),
         summary.map_or(0, |summary| summary.n).to_string(),
         figure(|s| Some(s.median)),
@@ -125,14 +125,6 @@ fn names(cell: &CellResult, metric: Option<&Metric>, worker: Option<&WorkerName>
         worker.map(ToString::to_string).unwrap_or_default(),
         metric.map(|metric| metric.unit.to_string()).unwrap_or_default(),
     ]
-}
-
-fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Higher => "higher",
-        Direction::Lower => "lower",
-        Direction::Neither => "neither",
-    }
 }
 
 fn reason(outcome: &CellOutcome) -> String {

@@ -2,8 +2,8 @@
 
 use wb_agent::{Command, Ending, Finished, Group, Process, Worker};
 use wb_model::Nanos;
+use wb_model::secrets::masked_words;
 use wb_plan::tools::words;
-use wb_sys::environment::secrets::masked_words;
 use wb_tests::attempt::lost;
 use wb_tests::{Attempt, Failure};
 

@@ -29,6 +29,20 @@ pub fn dip(samples: &Samples) -> Option<Dip> {
     Some(Dip { dip, p_value: p_value(n, dip) })
 }
 
+/// The same of several runs together, each around its middle: whether samples within runs come from more than one mode,
+/// whatever the runs' levels are. `None` where runs of two and more have fewer than 6 samples together.
+pub fn joint_dip(runs: &[Samples]) -> Option<Dip> {
+    let several = || runs.iter().filter(|run| run.count() > 1);
+    // Subtracting leaves rounding behind, which would be taken for the resolution.
+    let most = several().map(|run| run.max().abs().max(run.min().abs())).fold(0.0, f64::max);
+    let digit = if most > 0.0 { most * 1e-12 } else { 1.0 };
+    // A sample rather than the median, which lies between the ticks of a clock.
+    let middle = |run: &Samples| run.sorted()[(run.count() - 1) / 2];
+    let around =
+        several().flat_map(|run| run.sorted().iter().map(move |x| ((x - middle(run)) / digit).round() * digit));
+    dip(&Samples::new(&around.collect::<Vec<_>>()).ok()?)
+}
+
 /// Equal figures spread over the resolution around them
 fn spread_ties(sorted: &[f64]) -> Vec<f64> {
     let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
@@ -182,6 +196,18 @@ mod tests {
         let equal = dip(&Samples::new(&[3.0; 10]).unwrap()).unwrap();
         assert_eq!(equal.dip, 0.05);
         assert!(equal.p_value > 0.9);
+    }
+
+    #[test]
+    fn runs_at_many_levels_have_one_mode_where_each_has_one() {
+        let run = |level: f64, apart: f64| {
+            let sample = |n: u32| level + f64::from(n % 7) + 0.1 * f64::from(n) + apart * f64::from(n % 2);
+            Samples::new(&(0..12).map(sample).collect::<Vec<_>>()).unwrap()
+        };
+        let runs = |apart: f64| [10.3, 200.0, 3000.0, 0.1, 55.5].map(|level| run(level, apart));
+        assert!(joint_dip(&runs(0.0)).unwrap().p_value > 0.5);
+        assert!(joint_dip(&runs(60.0)).unwrap().p_value < 0.05);
+        assert_eq!(joint_dip(&[10.0, 20.0, 30.0, 40.0, 50.0, 60.0].map(|x| Samples::new(&[x]).unwrap())), None);
     }
 
     #[test]

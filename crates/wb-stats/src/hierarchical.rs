@@ -8,30 +8,60 @@ use crate::{Interval, shift::Ratio};
 /// So many times both sides are drawn again.
 const DRAWS: usize = 2000;
 
-/// How `b` stands to `a`, each a list of runs with their samples, all above zero: the ratio of the medians of the runs'
-/// medians, and the percentile interval of a bootstrap that draws runs, and within each run its samples, with
-/// replacement (Davison, Hinkley, Bootstrap Methods and their Application, 1997, section 3.8).
+/// How `b` stands to `a` at one confidence: see [`Drawn`].
+pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Ratio> {
+    Some(Drawn::of(a, b, confidence, seed)?.ratio(confidence))
+}
+
+/// Two sides, each a list of runs with their samples, all above zero: the ratio of the medians of the runs' medians, and
+/// the percentile interval of a bootstrap that draws runs, and within each run its samples, with replacement (Davison,
+/// Hinkley, Bootstrap Methods and their Application, 1997, section 3.8).
 ///
 /// It carries the variation between runs as well as that within. With fewer than five runs a side it is too sure; the
-/// same figures with the same seed give the same interval. None where a run is empty or a sample is not above zero.
-pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Ratio> {
-    let (a, b) = (logs(a)?, logs(b)?);
-    let estimate =
-        centre(a.iter().map(|run| median(&mut run.clone()))) - centre(b.iter().map(|run| median(&mut run.clone())));
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut draws: Vec<f64> = (0..DRAWS).map(|_| drawn(&b, &mut random) - drawn(&a, &mut random)).collect();
-    draws.sort_unstable_by(f64::total_cmp);
-    let tail = (1.0 - confidence) / 2.0;
-    let beyond = ((DRAWS as f64 * tail).floor() as usize).min(DRAWS / 2 - 1);
-    let at_most = draws.partition_point(|draw| *draw <= 0.0);
-    let at_least = DRAWS - draws.partition_point(|draw| *draw < 0.0);
-    let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (DRAWS + 1) as f64).min(1.0);
-    let interval = Interval {
-        low: draws[beyond].exp(),
-        high: draws[DRAWS - 1 - beyond].exp(),
-        confidence_reached: 1.0 - 2.0 * beyond as f64 / DRAWS as f64,
-    };
-    Some(Ratio { estimate: (-estimate).exp(), interval: Some(interval), p })
+/// same figures with the same seed give the same interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    estimate: f64,
+    p: f64,
+    /// The logarithms that were drawn lowest, ascending, and highest, descending: as many as any interval ends at.
+    tails: [Vec<f64>; 2],
+}
+
+impl Drawn {
+    /// Draws; none where a run is empty or a sample is not above zero. Intervals can then be had at `least` confidence
+    /// and above.
+    pub fn of(a: &[Vec<f64>], b: &[Vec<f64>], least: f64, seed: u64) -> Option<Self> {
+        let (a, b) = (logs(a)?, logs(b)?);
+        let level = |side: &[Vec<f64>]| centre(side.iter().map(|run| median(&mut run.clone())));
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut draws: Vec<f64> = (0..DRAWS).map(|_| drawn(&b, &mut random) - drawn(&a, &mut random)).collect();
+        draws.sort_unstable_by(f64::total_cmp);
+        let at_most = draws.partition_point(|draw| *draw <= 0.0);
+        let at_least = DRAWS - draws.partition_point(|draw| *draw < 0.0);
+        let p = (2.0 * (at_most.min(at_least) + 1) as f64 / (DRAWS + 1) as f64).min(1.0);
+        let kept = beyond(least) + 1;
+        let tails = [draws[..kept].to_vec(), draws.iter().rev().take(kept).copied().collect()];
+        Some(Self { estimate: (level(&b) - level(&a)).exp(), p, tails })
+    }
+
+    /// How likely sides that differ in nothing are so far apart.
+    pub fn p(&self) -> f64 {
+        self.p
+    }
+
+    /// The estimate and its interval.
+    pub fn ratio(&self, confidence: f64) -> Ratio {
+        let [lowest, highest] = &self.tails;
+        let beyond = beyond(confidence).min(lowest.len() - 1);
+        let confidence_reached = 1.0 - 2.0 * beyond as f64 / DRAWS as f64;
+        let interval = Interval { low: lowest[beyond].exp(), high: highest[beyond].exp(), confidence_reached };
+        Ratio { estimate: self.estimate, interval: Some(interval), p: self.p }
+    }
+}
+
+/// So many draws lie beyond either end of an interval.
+fn beyond(confidence: f64) -> usize {
+    ((DRAWS as f64 * (1.0 - confidence) / 2.0).floor() as usize).min(DRAWS / 2 - 1)
 }
 
 fn logs(runs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {

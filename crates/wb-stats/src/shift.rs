@@ -16,36 +16,77 @@ pub struct Ratio {
     pub p: f64,
 }
 
-/// How `b` stands to `a`: the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the
-/// interval that inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3).
-///
-/// For sides that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians.
-/// Where a sample is zero or negative there are no logarithms: then it is the shift of the values in relation to the
-/// median of `a`, and none where that is 0.
+/// How `b` stands to `a`: see [`TwoSides`]; none where these have no ratio.
 pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Ratio> {
-    let positive = |samples: &Samples| samples.min() > 0.0;
-    let p = rank_sum_p(a.in_order(), b.in_order());
-    let logarithmic = positive(a) && positive(b);
-    let (from, to): (Vec<f64>, Vec<f64>) = match logarithmic {
-        true => (a.sorted().iter().map(|x| x.ln()).collect(), b.sorted().iter().map(|x| x.ln()).collect()),
-        false => (a.sorted().to_vec(), b.sorted().to_vec()),
-    };
-    let unit = a.median().abs();
-    if !logarithmic && unit == 0.0 {
-        return None;
+    let sides = TwoSides::new(a, b)?;
+    Some(sides.ratio(sides.p(), confidence))
+}
+
+/// Two sides of which one is so many times the other.
+///
+/// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
+/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3). For sides
+/// that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians. Where a sample
+/// is zero or negative there are no logarithms: then it is the shift of the values in relation to the median of `a`.
+pub struct TwoSides<'a> {
+    a: &'a Samples,
+    b: &'a Samples,
+    scale: Scale,
+}
+
+/// On what scale one side is shifted against the other.
+#[derive(Clone, Copy)]
+enum Scale {
+    Logarithms,
+    /// In relation to this.
+    Values(f64),
+}
+
+impl<'a> TwoSides<'a> {
+    /// None where there are no logarithms and the median of `a` is 0.
+    pub fn new(a: &'a Samples, b: &'a Samples) -> Option<Self> {
+        let scale = if a.min() > 0.0 && b.min() > 0.0 {
+            Scale::Logarithms
+        } else {
+            Scale::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?)
+        };
+        Some(Self { a, b, scale })
     }
-    let as_ratio = |shift: f64| if logarithmic { shift.exp() } else { 1.0 + shift / unit };
-    let mut shifts: Vec<f64> = to.iter().flat_map(|to| from.iter().map(move |from| to - from)).collect();
-    let interval = outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
-        let low = nth(&mut shifts, beyond);
-        let last = shifts.len() - 1;
-        let high = nth(&mut shifts, last - beyond);
-        Interval { low: as_ratio(low), high: as_ratio(high), confidence_reached: reached }
-    });
-    let middle = shifts.len() / 2;
-    let upper = nth(&mut shifts, middle);
-    let lower = if shifts.len().is_multiple_of(2) { nth(&mut shifts, middle - 1) } else { upper };
-    Some(Ratio { estimate: as_ratio((lower + upper) / 2.0), interval, p })
+
+    /// How likely sides that differ in nothing are so far apart: see [`rank_sum_p`].
+    pub fn p(&self) -> f64 {
+        rank_sum_p(self.a.in_order(), self.b.in_order())
+    }
+
+    /// The estimate and its interval, with `p` as [`Self::p`] gave it: the confidence may depend on it.
+    pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
+        let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
+        let mut shifts: Vec<f64> = to.iter().flat_map(|to| from.iter().map(move |from| to - from)).collect();
+        let interval = outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
+            let low = nth(&mut shifts, beyond);
+            let last = shifts.len() - 1;
+            let high = nth(&mut shifts, last - beyond);
+            Interval { low: self.as_ratio(low), high: self.as_ratio(high), confidence_reached: reached }
+        });
+        let middle = shifts.len() / 2;
+        let upper = nth(&mut shifts, middle);
+        let lower = if shifts.len().is_multiple_of(2) { nth(&mut shifts, middle - 1) } else { upper };
+        Ratio { estimate: self.as_ratio((lower + upper) / 2.0), interval, p }
+    }
+
+    fn scaled(&self, side: &Samples) -> Vec<f64> {
+        match self.scale {
+            Scale::Logarithms => side.sorted().iter().map(|x| x.ln()).collect(),
+            Scale::Values(_) => side.sorted().to_vec(),
+        }
+    }
+
+    fn as_ratio(&self, shift: f64) -> f64 {
+        match self.scale {
+            Scale::Logarithms => shift.exp(),
+            Scale::Values(unit) => 1.0 + shift / unit,
+        }
+    }
 }
 
 fn nth(values: &mut [f64], position: usize) -> f64 {

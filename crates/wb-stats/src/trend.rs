@@ -36,19 +36,36 @@ const EXACT_UP_TO: usize = 34;
 /// probabilities too, and that is worth knowing as well. It cannot reach 5 % below 5 samples. Time and memory grow
 /// with the square of the count. `None` for fewer than 3 samples.
 pub fn trend(samples: &Samples) -> Option<Trend> {
-    let x = samples.in_order();
-    if x.len() < 3 {
-        return None;
-    }
-    let s = pairs(x).map(|(i, j)| i64::from(x[j] > x[i]) - i64::from(x[j] < x[i])).sum();
-    let slopes: Vec<f64> = pairs(x).map(|(i, j)| (x[j] - x[i]) / (j - i) as f64).collect();
-    let ties = tie_sizes(samples.sorted());
-    let method = if ties.is_empty() && x.len() <= EXACT_UP_TO { TrendMethod::Exact } else { TrendMethod::Normal };
-    let p_value = match method {
-        TrendMethod::Exact => exact(x.len(), s),
-        TrendMethod::Normal => normal(x.len(), s, &ties),
+    joint_trend(std::slice::from_ref(samples))
+}
+
+/// The same over several series, each in an order of its own and compared with itself alone (Hirsch, Slack, Smith 1982,
+/// who have months in the place of series): S and its variance are sums, the slope is the median of all. With a
+/// single series of three or more it is that one's.
+///
+/// `None` without any series of 3 samples; shorter ones take no part.
+pub fn joint_trend(series: &[Samples]) -> Option<Trend> {
+    let series: Vec<&Samples> = series.iter().filter(|samples| samples.count() >= 3).collect();
+    let s = series.iter().map(|samples| s(samples.in_order())).sum();
+    let slopes: Vec<f64> = series.iter().flat_map(|samples| slopes(samples.in_order())).collect();
+    let known = match series[..] {
+        [one] if one.count() <= EXACT_UP_TO && tie_sizes(one.sorted()).is_empty() => Some(exact(one.count(), s)),
+        _ => None,
+    };
+    let variance = series.iter().map(|samples| variance(samples)).sum();
+    let (p_value, method) = match known {
+        Some(p_value) => (p_value, TrendMethod::Exact),
+        None => (normal(variance, s), TrendMethod::Normal),
     };
     Some(Trend { s, slope: Samples::new(&slopes).ok()?.median(), p_value, method })
+}
+
+fn s(x: &[f64]) -> i64 {
+    pairs(x).map(|(i, j)| i64::from(x[j] > x[i]) - i64::from(x[j] < x[i])).sum()
+}
+
+fn slopes(x: &[f64]) -> impl Iterator<Item = f64> {
+    pairs(x).map(move |(i, j)| (x[j] - x[i]) / (j - i) as f64)
 }
 
 fn pairs(x: &[f64]) -> impl Iterator<Item = (usize, usize)> {
@@ -81,9 +98,14 @@ fn exact(n: usize, s: i64) -> f64 {
     (2.0 * orders.iter().sum::<u128>() as f64 / factorial as f64).min(1.0)
 }
 
-fn normal(n: usize, s: i64, ties: &[f64]) -> f64 {
+/// Of S without any trend, less for ties
+fn variance(samples: &Samples) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
-    let variance = (term(n as f64) - ties.iter().copied().map(term).sum::<f64>()) / 18.0;
+    let ties = tie_sizes(samples.sorted());
+    (term(samples.count() as f64) - ties.into_iter().map(term).sum::<f64>()) / 18.0
+}
+
+fn normal(variance: f64, s: i64) -> f64 {
     if variance <= 0.0 || s == 0 {
         return 1.0;
     }
@@ -118,9 +140,23 @@ mod tests {
         let mut swinging: Vec<f64> = (0..34).map(|i| f64::from(i * 13 % 34) + 0.4 * f64::from(i)).collect();
         let exact = of(&swinging);
         assert_eq!(exact.method, TrendMethod::Exact);
-        assert!((exact.p_value - normal(34, exact.s, &[])).abs() < 0.01);
+        let variance = variance(&Samples::new(&swinging).unwrap());
+        assert!((exact.p_value - normal(variance, exact.s)).abs() < 0.01);
         swinging.sort_unstable_by(f64::total_cmp);
         assert!(of(&swinging).p_value > 0.0);
+    }
+
+    #[test]
+    fn series_that_each_rise_a_little_rise_together() {
+        let series = |level: f64| Samples::new(&[0.0, 2.0, 1.0, 3.0].map(|x| level + x)).unwrap();
+        let alone = trend(&series(0.0)).unwrap();
+        let together =
+            joint_trend(&[series(9.0), series(0.0), series(5.0), Samples::new(&[9.0, 1.0]).unwrap()]).unwrap();
+        assert_eq!((alone.s, together.s), (4, 12));
+        assert_eq!((alone.slope, together.slope), (1.0, 1.0));
+        // S of four has variance 26/3: z = 11/√26.
+        assert!((together.p_value - 0.030_982).abs() < 1e-5, "{}", together.p_value);
+        assert_eq!(joint_trend(&[series(1.0)]), Some(alone));
     }
 
     #[test]

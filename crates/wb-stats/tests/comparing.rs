@@ -1,6 +1,8 @@
 //! What the page on statistics claims of comparing two sides.
 
-#[path = "../examples/coverage/populations.rs"]
+#[path = "../examples/common/page.rs"]
+mod page;
+#[path = "../examples/common/populations.rs"]
 #[allow(dead_code)] // the true medians are for another test
 mod populations;
 #[path = "../examples/comparing/runs.rs"]
@@ -41,11 +43,5 @@ fn runs_that_differ_raise_no_alarm_unless_they_are_taken_for_one() {
 
 #[test]
 fn the_page_shows_the_tables_as_they_are_simulated() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let fresh = table::replace(&page, &table::tables(&ROWS, &RUNS)).unwrap();
-    assert!(
-        page == fresh,
-        "docs/statistics.md is stale: cargo run -p wb-stats --release --example comparing -- --write docs/statistics.md"
-    );
+    page::assert_shown("comparing", &table::tables(&ROWS, &RUNS));
 }

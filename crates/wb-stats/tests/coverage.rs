@@ -2,7 +2,9 @@
 
 #[path = "../examples/coverage/alternatives.rs"]
 mod alternatives;
-#[path = "../examples/coverage/populations.rs"]
+#[path = "../examples/common/page.rs"]
+mod page;
+#[path = "../examples/common/populations.rs"]
 mod populations;
 #[path = "../examples/coverage/simulate.rs"]
 mod simulate;
@@ -32,11 +34,5 @@ fn the_interval_keeps_its_promise_under_the_stopping_rule() {
 
 #[test]
 fn the_page_shows_the_tables_as_they_are_simulated() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let fresh = table::replace(&page, &table::tables(&ROWS)).unwrap();
-    assert!(
-        page == fresh,
-        "docs/statistics.md is stale: cargo run -p wb-stats --release --example coverage -- --write docs/statistics.md"
-    );
+    page::assert_shown("coverage", &table::tables(&ROWS));
 }

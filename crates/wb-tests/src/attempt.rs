@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Worker, WorkerError};
+use wb_model::secrets::masked_value;
 use wb_model::{Bytes, Facts, Nanos, Placement, Purpose};
-use wb_sys::environment::secrets::masked_value;
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;

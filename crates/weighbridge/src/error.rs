@@ -2,6 +2,8 @@
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, SourceCode};
 
+use wb_plan::nearest::nearest;
+
 use crate::console::Console;
 use crate::exit::Exit;
 
@@ -61,6 +63,9 @@ pub(crate) enum Error {
     /// Builds that cannot be read.
     #[error(transparent)]
     Source(#[from] wb_compare::SourceError),
+    /// A name that the builds do not have.
+    #[error(transparent)]
+    Unknown(#[from] wb_compare::Unknown),
     /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
@@ -82,6 +87,9 @@ impl Diagnostic for Error {
             Self::Profile(error) => Diagnostic::help(error),
             Self::Usage { help, .. } | Self::Nothing { help, .. } | Self::FellShort { help, .. } => {
                 Some(Box::new(help))
+            }
+            Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Profile(unknown)) => {
+                Some(Box::new(instead(unknown)))
             }
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
@@ -106,6 +114,19 @@ impl Diagnostic for Error {
         }
     }
 }
+
+/// What somebody may have meant, and what else is there.
+fn instead(unknown: &wb_compare::Unknown) -> String {
+    let known = || unknown.known.iter().map(String::as_str);
+    let near = nearest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let listed = known().take(LISTED).collect::<Vec<_>>().join(", ");
+    let more = known().count().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{near}there is {listed}{more}")
+}
+
+/// So many names are listed.
+const LISTED: usize = 12;
 
 /// The place of an error alone: what was written there, and what of it is meant.
 #[derive(Debug, thiserror::Error)]

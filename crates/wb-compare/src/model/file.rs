@@ -42,6 +42,9 @@ pub enum BadModel {
     /// It is no JSON, or no object.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// It says nothing of any check.
+    #[error("it knows no check")]
+    Empty,
     /// A version that is not known here.
     #[error("it has version {0}, and this program knows 1, 2 and files without one")]
     Version(u32),
@@ -116,6 +119,9 @@ impl Model {
                 model.entries.insert(id, entry.into());
             }
         }
+        if model.entries.is_empty() {
+            return Err(BadModel::Empty);
+        }
         Ok(model)
     }
 
@@ -187,6 +193,7 @@ mod tests {
         let why = |text: &str| Model::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(why("[]").contains("expected a map"));
         assert!(why(r#"{"__metadata__": {"version": 3}}"#).contains("version 3"));
+        assert_eq!(why(r#"{"__metadata__": {"version": 2}}"#), "it knows no check");
         assert!(why(r#"{"a": [1]}"#).starts_with("`a`: [a, b], or an object"));
         assert!(why(r#"{"a": {"raw": 1}}"#).starts_with("`a`: "));
     }

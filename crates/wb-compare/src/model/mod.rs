@@ -9,6 +9,8 @@ pub mod rebase;
 
 use std::collections::BTreeMap;
 
+use crate::build::Builds;
+use crate::id::CheckId;
 pub use file::ModelError;
 pub use fit::{Fit, fit};
 
@@ -50,6 +52,13 @@ pub struct Spread {
     pub min: f64,
     /// The upper end.
     pub max: f64,
+}
+
+impl Model {
+    /// Whether it knows any check that the builds have.
+    pub fn knows_any(&self, builds: &Builds) -> bool {
+        self.entries.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
+    }
 }
 
 impl Equation {

@@ -19,6 +19,16 @@ pub enum Method {
     Statistical,
 }
 
+impl Method {
+    /// In a word, as files have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tolerance => "tolerance",
+            Self::Statistical => "statistical",
+        }
+    }
+}
+
 /// What is said of a check in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -90,7 +100,7 @@ const ENOUGH: usize = 6;
 /// differs, and decides nothing.
 pub(super) fn decide(
     statistic: Statistic,
-    status: Option<Status>,
+    status: Status,
     found: Option<&statistical::Check>,
     method: Option<Method>,
     differences: &[Difference],
@@ -108,9 +118,8 @@ pub(super) fn decide(
     }
     let decided = match (by_statistics, status) {
         (Some(check), _) if statistic == Statistic::Mean => of_verdict(check.verdict),
-        (Some(_), Some(Status::Improvement | Status::Regression)) => Decided::Differs,
-        (_, Some(status)) => of_status(status),
-        (_, None) => Decided::Missing,
+        (Some(_), Status::Improvement | Status::Regression) => Decided::Differs,
+        (_, status) => of_status(status),
     };
     (method, decided)
 }

@@ -138,7 +138,7 @@ impl<'a> History<'a> {
             let differences = self.differing(check.row, build, compared);
             let differing = differences.map_or(&[][..], |place| &self.differences[place]);
             let by_statistics = found.map(|(_, found)| *found);
-            let (decided_by, decided) = decide(check.statistic, Some(status), by_statistics, self.method, differing);
+            let (decided_by, decided) = decide(check.statistic, status, by_statistics, self.method, differing);
             Some(Kept { decided, decided_by, found: found.map(|(place, _)| *place), differences })
         });
         kept.collect()

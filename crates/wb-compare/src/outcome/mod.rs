@@ -8,14 +8,15 @@ mod told;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_model::Direction;
 
 pub use decide::{Decided, Method};
 pub use history::{History, Judged};
-pub use told::{Difference, Interval, Needed, RunTold, Statistics};
+pub use told::{Difference, Interval, RunTold, Statistics};
 
-use crate::build::{Builds, Value};
+use crate::build::Builds;
 use crate::id::Statistic;
-use crate::tolerance::totals::Exit;
+use crate::tolerance::{Cell, Status, totals::Exit};
 use crate::{statistical, tolerance};
 use decide::decide;
 
@@ -53,12 +54,12 @@ pub struct BuildTold {
 pub struct Checked {
     /// `PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.STATISTIC`, as run-perf writes it.
     pub id: String,
-    /// `mean` or `stddev`.
-    pub statistic: String,
+    /// The last part of the identifier.
+    pub statistic: Statistic,
     /// Whether its case is judged by it.
     pub primary: bool,
-    /// Which way is better: `higher`, `lower` or `neither`.
-    pub direction: String,
+    /// Which way is better.
+    pub direction: Direction,
     /// The value in the first build; none where it has no number.
     pub src: Option<f64>,
     /// The value in the last build; none where it has no number.
@@ -75,9 +76,9 @@ pub struct Checked {
     /// How much the score may differ from zero, in percent.
     pub tolerance: f64,
     /// What the method of tolerances says.
-    pub status: String,
+    pub status: Status,
     /// The same of every build after the first; none where neither side has it.
-    pub statuses: Vec<Option<String>>,
+    pub statuses: Vec<Option<Status>>,
     /// What the score is made of: each part's name, difference in percent, and weight.
     pub why: Vec<(String, f64, f64)>,
     /// What the method of statistics says of means.
@@ -103,7 +104,7 @@ pub struct Grouped {
     /// How much it may differ from zero.
     pub tolerance: f64,
     /// What the method of tolerances says.
-    pub status: String,
+    pub status: Status,
     /// Whether it takes part in what the exit says: where its members are decided by tolerances.
     pub decides: bool,
 }
@@ -202,8 +203,8 @@ impl Outcome {
                 }
                 checks.peek().copied().filter(|found| found.row == check.row)
             });
-            if let Some(last) = last.filter(|last| tolerances.cell(at, *last).is_some()) {
-                checks.push(Self::checked(builds, tolerances, at, last, found, method));
+            if let Some((last, cell)) = last.and_then(|last| Some((last, tolerances.cell(at, last)?))) {
+                checks.push(Self::checked(builds, tolerances, (at, last), cell, found, method));
             }
         }
         let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &checks));
@@ -213,8 +214,8 @@ impl Outcome {
         }
         totals.invalid += last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
-        totals.groups_lost = deciding.clone().filter(|group| group.status == "regression").count();
-        totals.groups_gained = deciding.filter(|group| group.status == "improvement").count();
+        totals.groups_lost = deciding.clone().filter(|group| group.status == Status::Regression).count();
+        totals.groups_gained = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.decided.is_compared());
         let exit = totals.exit(comparable, fail_on_gain).code();
         let builds = builds.list().iter().map(BuildTold::of).collect();
@@ -224,8 +225,8 @@ impl Outcome {
     fn checked(
         builds: &Builds,
         tolerances: &tolerance::Comparison<'_>,
-        at: usize,
-        last: usize,
+        (at, last): (usize, usize),
+        cell: &Cell,
         found: Option<&statistical::Check>,
         method: Option<Method>,
     ) -> Checked {
@@ -235,27 +236,22 @@ impl Outcome {
         let all = 0..builds.list().len();
         let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).known()).collect();
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
-        let cell = tolerances.cell(at, last);
         let differences = told::differences(builds, check.row);
-        let (decided_by, decided) = decide(check.statistic, cell.map(|cell| cell.status), found, method, &differences);
-        let known = |build: usize| match tolerances.value(at, build) {
-            Value::Known(value) => Some(value),
-            Value::Missing | Value::Invalid => None,
-        };
+        let (decided_by, decided) = decide(check.statistic, cell.status, found, method, &differences);
         Checked {
             id: id.to_string(),
-            statistic: check.statistic.to_string(),
+            statistic: check.statistic,
             primary: check.primary,
-            direction: told::direction(tolerances.options.directions.of(id.class, id.metric)).to_owned(),
-            src: known(0),
-            dst: known(last),
+            direction: tolerances.options.directions.of(id.class, id.metric),
+            src: tolerances.value(at, 0).known(),
+            dst: tolerances.value(at, last).known(),
             values,
-            raw: finite(cell.and_then(|cell| cell.raw)),
-            score: finite(cell.and_then(|cell| cell.score)),
+            raw: finite(cell.raw),
+            score: finite(cell.score),
             scores: cells().map(|cell| finite(cell.and_then(|cell| cell.score))).collect(),
             tolerance: tolerances.tolerance(at),
-            status: cell.map_or_else(String::new, |cell| cell.status.to_string()),
-            statuses: cells().map(|cell| cell.map(|cell| cell.status.to_string())).collect(),
+            status: cell.status,
+            statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
             why: tolerances.parts(at, last).iter().map(told::part).collect(),
             statistics: found.filter(|_| check.statistic == Statistic::Mean).map(Statistics::of),
             decided_by,
@@ -284,7 +280,7 @@ fn groups(
             members: group.members.len(),
             score: cell.score,
             tolerance: cell.tolerance,
-            status: cell.status.to_string(),
+            status: cell.status,
             decides,
         })
     };

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::Direction;
 
 use super::BuildTold;
 use crate::build::{Build, Builds, Row, Run};
-use crate::statistical::{self, Unit};
+use crate::statistical::{self, Needs, Unit, Verdict};
 use crate::tolerance::score::Part;
 
 /// What was said of a run.
@@ -26,8 +25,8 @@ pub struct RunTold {
 /// What the method of statistics says of a check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statistics {
-    /// `improved`, `regressed`, `equivalent`, `differs`, `inconclusive`, `invalid` or `missing`.
-    pub verdict: String,
+    /// What follows from the ratio and how sure it is.
+    pub verdict: Verdict,
     /// The last build's over the first's.
     pub ratio: Option<f64>,
     /// Where the ratio lies.
@@ -36,10 +35,10 @@ pub struct Statistics {
     pub p: Option<f64>,
     /// How many values each side has.
     pub n: [usize; 2],
-    /// What they are: `samples` or `runs`.
-    pub unit: String,
+    /// What they are.
+    pub unit: Unit,
     /// What would decide it.
-    pub needs: Option<Needed>,
+    pub needs: Option<Needs>,
 }
 
 /// An interval.
@@ -51,15 +50,6 @@ pub struct Interval {
     pub high: f64,
     /// The confidence that it reaches.
     pub confidence: f64,
-}
-
-/// So many values on each side, at a guess.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Needed {
-    /// How many; none where no number that can be had would do.
-    pub each: Option<usize>,
-    /// Of what: `samples` or `runs`.
-    pub unit: String,
 }
 
 /// A parameter in which both sides differ.
@@ -111,7 +101,7 @@ impl Statistics {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         let interval = check.effect.and_then(|effect| effect.interval);
         Self {
-            verdict: check.verdict.as_str().to_owned(),
+            verdict: check.verdict,
             ratio: check.effect.and_then(|effect| finite(effect.estimate)),
             ci: interval.map(|interval| Interval {
                 low: interval.low,
@@ -120,25 +110,9 @@ impl Statistics {
             }),
             p: check.p,
             n: [check.units.src, check.units.dst],
-            unit: unit(check.units.unit).to_owned(),
-            needs: check.needs.map(|needs| Needed { each: needs.each, unit: unit(needs.unit).to_owned() }),
+            unit: check.units.unit,
+            needs: check.needs,
         }
-    }
-}
-
-fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Samples => "samples",
-        Unit::Runs => "runs",
-    }
-}
-
-/// As JSON and tables have it.
-pub(super) fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Higher => "higher",
-        Direction::Lower => "lower",
-        Direction::Neither => "neither",
     }
 }
 

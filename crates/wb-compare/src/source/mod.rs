@@ -9,13 +9,14 @@ pub(crate) mod runperf;
 mod warning;
 mod weighbridge;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use crate::build::{Build, Builds, Run};
 use crate::metadata::Metadata;
+use crate::unknown::{Unknown, names};
 use merge::merge;
 use parsed::Parsed;
 use runperf::folder::{Folder, Layout, ResultFile};
@@ -75,6 +76,9 @@ pub enum SourceError {
         /// Which.
         path: PathBuf,
     },
+    /// A profile is to be taken for another, and one of them is nowhere.
+    #[error(transparent)]
+    Profile(#[from] Unknown),
     /// Something odd, where that was to be an error.
     #[error(transparent)]
     Strict(Warning),
@@ -130,7 +134,7 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
                 (_, None) => Metadata::default(),
                 (Layout::RunPerf, Some(file)) => metadata(&file, &mut read.warnings),
                 (Layout::Weighbridge, Some(file)) => weighbridge::metadata(path).unwrap_or_else(|error| {
-                    read.warnings.push(Warning { path: file, what: Oddity::Unreadable(error.to_string()) });
+                    read.warnings.push(Warning { path: file, what: Oddity::unreadable(error) });
                     Metadata::default()
                 }),
             };
@@ -141,6 +145,7 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
         }
         read.builds.list.push(build);
     }
+    mapped_profiles_are_there(sources, &read.builds, &files)?;
     let parsed: Vec<_> = files.par_iter().map(|(_, file)| parse(file, options)).collect();
     for ((place, file), parsed) in files.into_iter().zip(parsed) {
         match parsed {
@@ -159,6 +164,29 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
     }
 }
 
+/// Whether the profiles that are taken for others are in their build, and the others in another one.
+fn mapped_profiles_are_there(
+    sources: &[Source],
+    builds: &Builds,
+    files: &[(Place, ResultFile)],
+) -> Result<(), SourceError> {
+    let looked_for = |given: &str, among: &dyn Fn(usize) -> bool| {
+        let known: BTreeSet<String> =
+            files.iter().filter(|(place, _)| among(place.build)).map(|(_, file)| file.profile.clone()).collect();
+        let searched = builds.list.iter().enumerate().filter(|(at, _)| among(*at)).map(|(_, build)| build);
+        let missing = !known.contains(given) && searched.clone().next().is_some();
+        let unknown = || Unknown { what: "profile", given: given.to_owned(), place: names(searched), known };
+        if missing { Err(unknown()) } else { Ok(()) }
+    };
+    for (at, source) in sources.iter().enumerate() {
+        for (own, other) in &source.profiles {
+            looked_for(own, &|build| build == at)?;
+            looked_for(other, &|build| build != at)?;
+        }
+    }
+    Ok(())
+}
+
 /// The run of a build that a file belongs to.
 #[derive(Debug, Clone, Copy)]
 struct Place {
@@ -167,14 +195,14 @@ struct Place {
 }
 
 fn parse(file: &ResultFile, options: &ReadOptions) -> Result<Parsed, Oddity> {
-    let bytes = std::fs::read(&file.path).map_err(|error| Oddity::Unreadable(error.to_string()))?;
+    let bytes = std::fs::read(&file.path).map_err(Oddity::unreadable)?;
     // Looking at a file once is cheaper than at each string in it.
-    let text = std::str::from_utf8(&bytes).map_err(|error| Oddity::Malformed(error.to_string()))?;
+    let text = std::str::from_utf8(&bytes).map_err(Oddity::malformed)?;
     let parsed = match file.layout {
         Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => weighbridge::parse(text),
     };
-    parsed.map_err(|error| Oddity::Malformed(error.to_string()))
+    parsed.map_err(Oddity::malformed)
 }
 
 /// What a file of run-perf's metadata says.
@@ -186,7 +214,7 @@ fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
             metadata
         }
         Err(error) => {
-            warnings.push(Warning { path: path.to_owned(), what: Oddity::Unreadable(error.to_string()) });
+            warnings.push(Warning { path: path.to_owned(), what: Oddity::unreadable(error) });
             Metadata::default()
         }
     }

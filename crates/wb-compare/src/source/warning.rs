@@ -47,6 +47,16 @@ pub enum Oddity {
     Metadata(BadMetadata),
 }
 
+impl Oddity {
+    pub(crate) fn unreadable(error: impl fmt::Display) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+
+    pub(crate) fn malformed(error: impl fmt::Display) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.what)

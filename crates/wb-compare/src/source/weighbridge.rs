@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use wb_model::{Class, Direction};
+use wb_model::{Class, Direction, secrets::masked_words};
 use wb_record::{RecordError, RunFolder};
 
 use super::parsed::{Parsed, ParsedMetric};
@@ -148,7 +148,7 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, RecordError> {
     let hosts: Vec<&str> = last.facts.values().map(|facts| facts.hostname.as_str()).collect();
     metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
     metadata.version = Some(last.version.clone());
-    metadata.command = Some(last.command.join(" "));
+    metadata.command = Some(masked_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
     let world = std::fs::read(run.environment("world-0-before")).ok();
     if let Some(sections) =

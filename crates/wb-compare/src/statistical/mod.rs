@@ -1,8 +1,8 @@
 //! The method of statistics: by which factor a metric differs, how sure that is, and whether it matters.
 //!
 //! The effect is the ratio of medians by Hodges and Lehmann, its test Wilcoxon's rank sum, both exact for few values
-//! ([`wb_stats::ratio`]); from five runs a side on, a bootstrap that draws runs and then samples
-//! ([`wb_stats::hierarchical_ratio`]). What is ranked are samples where each side has one run, and the runs' medians
+//! ([`wb_stats::TwoSides`]); from five runs a side on, a bootstrap that draws runs and then samples
+//! ([`wb_stats::Drawn`]). What is ranked are samples where each side has one run, and the runs' medians
 //! otherwise: many samples within one run say nothing of the next run.
 //!
 //! All primary metrics are one family: which of them differ is decided together (Benjamini and Hochberg), and the
@@ -12,17 +12,19 @@
 //! decide what is not.
 
 pub mod needs;
+mod tested;
 pub mod units;
 pub mod verdict;
 
 use rayon::prelude::*;
 use wb_model::Class;
-use wb_stats::{Ratio, Samples, benjamini_hochberg, hierarchical_ratio, ratio, selected_confidence};
+use wb_stats::{Ratio, benjamini_hochberg, selected_confidence};
 
 use crate::build::{Build, Builds, Row, Value};
 use crate::direction::Directions;
 use crate::id::Statistic;
 pub use needs::Needs;
+use tested::Tested;
 pub use units::Unit;
 use units::Units;
 use verdict::Judgement;
@@ -89,7 +91,13 @@ struct Looked {
     primary: bool,
     units: Units,
     values: [Value; 2],
-    p: Option<f64>,
+    tested: Option<Tested>,
+}
+
+impl Looked {
+    fn p(&self) -> Option<f64> {
+        self.tested.as_ref().map(Tested::p)
+    }
 }
 
 /// Compares the last build with the first; none with fewer than two.
@@ -101,24 +109,27 @@ pub fn compare(builds: &Builds, options: &Options) -> Option<Comparison> {
 pub fn against(builds: &Builds, build: usize, options: &Options) -> Option<Comparison> {
     let [src, later @ ..] = builds.list() else { return None };
     let dst = later.get(build.checked_sub(1)?)?;
+    let sides = [src, dst];
     let rows: Vec<Row> = builds.rows().collect();
-    let looked: Vec<Looked> = rows.into_par_iter().filter_map(|row| look(builds, [src, dst], row, options)).collect();
-    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(|looked| looked.p).collect();
+    let looked: Vec<Looked> = rows.into_par_iter().filter_map(|row| look(builds, sides, row, options)).collect();
+    let family: Vec<f64> = looked.iter().filter(|looked| looked.primary).filter_map(Looked::p).collect();
     let found = benjamini_hochberg(&family, options.rate);
     let confidence = selected_confidence(options.rate, found.count, family.len());
     let mut adjusted = found.adjusted.into_iter();
     let together: Vec<(Looked, Option<f64>)> = looked
         .into_iter()
         .map(|looked| {
-            let p = if looked.primary { looked.p.and_then(|_| adjusted.next()) } else { looked.p };
+            let p = if looked.primary { looked.p().and_then(|_| adjusted.next()) } else { looked.p() };
             (looked, p)
         })
         .collect();
     let (discoveries, family) = (found.count, family.len());
+    let least = needs::reachable(options.rate, family);
     let checks = together.into_par_iter().map(|(looked, p)| {
-        let Looked { row, primary, units, values, .. } = looked;
+        let Looked { row, primary, units, values, tested } = looked;
         let confidence = if primary { confidence } else { 1.0 - options.rate };
-        let effect = p.and_then(|_| effect([src, dst], row, units, confidence, options));
+        let runs = || sides.map(|side| units::runs(side, row));
+        let effect = tested.and_then(|tested| tested.effect(runs, units.unit, confidence));
         let id = builds.id(row, Statistic::Mean);
         let judgement = Judgement {
             values,
@@ -130,8 +141,8 @@ pub fn against(builds: &Builds, build: usize, options: &Options) -> Option<Compa
         };
         let verdict = judgement.verdict();
         let needs = match verdict {
-            Verdict::Inconclusive => needs::of(units, effect, options.threshold / 100.0, options.rate, family),
-            Verdict::Differs => Some(needs::runs(options.rate, family)),
+            Verdict::Inconclusive => needs::of(units, effect, options.threshold / 100.0, least),
+            Verdict::Differs => Some(Needs { each: Some(least), unit: Unit::Runs }),
             _ => None,
         };
         Check { row, primary, units, effect, p, verdict, needs }
@@ -145,22 +156,11 @@ fn look(builds: &Builds, sides: [&Build; 2], row: Row, options: &Options) -> Opt
     if builds.id(row, Statistic::Mean).class == Class::Check {
         return None;
     }
-    let units = Units::of(sides, row);
     let values = sides.map(|side| side.value(row, Statistic::Mean));
-    // At any confidence: the test is what is wanted here.
-    let p = effect(sides, row, units, 1.0 - options.rate, options).map(|effect| effect.p);
-    Some(Looked { row, primary, units, values, p })
-}
-
-fn effect(sides: [&Build; 2], row: Row, units: Units, confidence: f64, options: &Options) -> Option<Ratio> {
-    if units.drawn {
-        let [a, b] = sides.map(|side| units::runs(side, row));
-        // A seed of the metric's own, so that each draws by itself and any one can be repeated.
-        let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if let Some(effect) = hierarchical_ratio(&a, &b, confidence, seed) {
-            return Some(effect);
-        }
-    }
-    let [a, b] = sides.map(|side| Samples::new(&units::values(side, row, units.unit)).ok());
-    ratio(&a?, &b?, confidence)
+    let runs = sides.map(|side| units::runs(side, row));
+    let units = Units::of(sides, &runs);
+    // A seed of the metric's own, so that each draws by itself and any one can be repeated.
+    let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let tested = Tested::of(&runs, units.unit, 1.0 - options.rate, units.drawn.then_some(seed));
+    Some(Looked { row, primary, units, values, tested })
 }

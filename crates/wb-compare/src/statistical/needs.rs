@@ -1,5 +1,7 @@
 //! What would decide what is not decided.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_stats::{Ratio, least_p};
 
 use super::units::{Unit, Units};
@@ -8,21 +10,20 @@ use super::units::{Unit, Units};
 const MOST: usize = 10_000;
 
 /// So many samples or runs on each side, at a guess from how wide the interval is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Needs {
-    /// Of what.
-    pub unit: Unit,
     /// How many on each side, all together; none where no number that can be had would do.
     pub each: Option<usize>,
+    /// Of what.
+    pub unit: Unit,
 }
 
-/// For a metric of a family: first as many as any verdict takes, then as many as make the interval narrow enough.
+/// First as many as any verdict takes ([`reachable`]), then as many as make the interval narrow enough.
 ///
 /// The width of an interval falls with the square root of the number of values. It is narrow enough when it fits
 /// between the estimate and the nearer end of the threshold.
-pub(super) fn of(units: Units, effect: Option<Ratio>, threshold: f64, rate: f64, family: usize) -> Option<Needs> {
+pub(super) fn of(units: Units, effect: Option<Ratio>, threshold: f64, least: usize) -> Option<Needs> {
     let unit = units.unit;
-    let least = reachable(rate, family);
     let now = units.src.min(units.dst);
     let Some((effect, interval)) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
         return Some(Needs { unit, each: Some(least.max(now + 1)) });
@@ -38,13 +39,8 @@ pub(super) fn of(units: Units, effect: Option<Ratio>, threshold: f64, rate: f64,
     Some(Needs { unit, each })
 }
 
-/// As many runs as any verdict takes.
-pub(super) fn runs(rate: f64, family: usize) -> Needs {
-    Needs { unit: Unit::Runs, each: Some(reachable(rate, family)) }
-}
-
 /// The fewest values a side with which one metric of a family alone could be told apart.
-fn reachable(rate: f64, family: usize) -> usize {
+pub(super) fn reachable(rate: f64, family: usize) -> usize {
     let wanted = rate / family.max(1) as f64;
     (1..).find(|&n| least_p(n, n) <= wanted).unwrap_or(MOST)
 }
@@ -65,22 +61,22 @@ mod tests {
 
     #[test]
     fn three_runs_never_decide_and_four_can_where_there_is_one_metric() {
-        assert_eq!(runs(0.05, 1), Needs { unit: Unit::Runs, each: Some(4) });
-        assert_eq!(of(units(3), None, 0.05, 0.05, 1).and_then(|needs| needs.each), Some(4));
-        assert!(runs(0.05, 100).each > Some(6));
+        assert_eq!(reachable(0.05, 1), 4);
+        assert_eq!(of(units(3), None, 0.05, 4).and_then(|needs| needs.each), Some(4));
+        assert!(reachable(0.05, 100) > 6);
     }
 
     #[test]
     fn twice_as_wide_as_the_gap_takes_four_times_as_many() {
         let edge = 1.05_f64;
         let (estimate, half) = (edge * 1.1, 1.1_f64.powi(2));
-        let needs = of(units(10), effect(estimate, estimate / half, estimate * half), 0.05, 0.05, 1).unwrap();
+        let needs = of(units(10), effect(estimate, estimate / half, estimate * half), 0.05, 4).unwrap();
         assert!((40..=41).contains(&needs.each.unwrap()), "{needs:?}");
     }
 
     #[test]
     fn what_lies_on_the_edge_cannot_be_decided() {
-        let needs = of(units(10), effect(1.05, 1.0, 1.1), 0.05, 0.05, 1).unwrap();
+        let needs = of(units(10), effect(1.05, 1.0, 1.1), 0.05, 4).unwrap();
         assert_eq!(needs.each, None);
     }
 }

@@ -1,17 +1,32 @@
 //! What is ranked: samples or runs.
 
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::build::{Build, Row};
 
 /// From so many runs on each side, samples are drawn within runs.
 const DRAWN: usize = 5;
 
 /// What one value that is ranked is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A sample of the one run that each side has.
     Samples,
     /// The median of a run.
     Runs,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Samples => "samples",
+            Self::Runs => "runs",
+        })
+    }
 }
 
 /// How many values there are, and of what.
@@ -28,18 +43,22 @@ pub struct Units {
 }
 
 impl Units {
-    pub(super) fn of(sides: [&Build; 2], row: Row) -> Self {
+    /// Of each side's runs with their samples.
+    pub(super) fn of(sides: [&Build; 2], runs: &[Vec<Vec<f64>>; 2]) -> Self {
         let unit = if sides.iter().all(|side| side.runs.len() == 1) { Unit::Samples } else { Unit::Runs };
-        let [src, dst] = sides.map(|side| values(side, row, unit).len());
+        let [src, dst] = runs.each_ref().map(|runs| match unit {
+            Unit::Samples => runs.iter().map(Vec::len).sum(),
+            Unit::Runs => runs.len(),
+        });
         Self { unit, src, dst, drawn: unit == Unit::Runs && src.min(dst) >= DRAWN }
     }
 }
 
-/// The values of a side.
-pub(super) fn values(side: &Build, row: Row, unit: Unit) -> Vec<f64> {
+/// What is ranked of a side's runs.
+pub(super) fn values(runs: &[Vec<f64>], unit: Unit) -> Vec<f64> {
     match unit {
-        Unit::Samples => runs(side, row).into_iter().flatten().collect(),
-        Unit::Runs => runs(side, row).into_iter().map(|mut run| median(&mut run)).collect(),
+        Unit::Samples => runs.concat(),
+        Unit::Runs => runs.iter().map(|run| median(&mut run.clone())).collect(),
     }
 }
 

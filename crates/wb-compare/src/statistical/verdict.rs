@@ -1,12 +1,15 @@
 //! What follows from an effect and how sure it is.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 use wb_stats::Ratio;
 
 use crate::build::Value;
 
 /// What is said of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Better, beyond chance, and by more than the threshold as far as is known.
     Improved,

@@ -73,7 +73,7 @@ impl Synthetic {
     /// An iteration: every 29th case gets slower at some build, every 31st faster, and a few change their parameters.
     fn iteration(&self, build: usize, test: usize, case: usize) -> String {
         let number = test * self.cases + case;
-        let steps = |every: usize| number % every == 0 && build > number / every % self.builds;
+        let steps = |every: usize| number.is_multiple_of(every) && build > number / every % self.builds;
         let level = if steps(29) {
             0.85
         } else if steps(31) {
@@ -81,7 +81,7 @@ impl Synthetic {
         } else {
             1.0
         };
-        let depth = if number % 211 == 0 && build > 1 { 64 } else { 32 };
+        let depth = if number.is_multiple_of(211) && build > 1 { 64 } else { 32 };
         let mut classes = [String::new(), String::new()];
         for (at, (class, metric, centre)) in METRICS.into_iter().enumerate() {
             let mut noise = Noise((number * METRICS.len() + at) as u64 ^ 0x5eed);

@@ -36,16 +36,16 @@ pub fn checks(outcome: &Outcome) -> String {
         let count = |side: usize| found.map_or(String::new(), |found| found.n[side].to_string());
         vec![
             check.id.clone(),
-            check.statistic.clone(),
+            check.statistic.to_string(),
             check.primary.to_string(),
-            check.direction.clone(),
+            check.direction.to_string(),
             number(check.src),
             number(check.dst),
             number(check.raw),
             number(check.score),
             check.tolerance.to_string(),
-            check.status.clone(),
-            found.map_or(String::new(), |found| found.verdict.clone()),
+            check.status.to_string(),
+            found.map_or(String::new(), |found| found.verdict.as_str().to_owned()),
             number(found.and_then(|found| found.ratio)),
             number(interval.map(|interval| interval.low)),
             number(interval.map(|interval| interval.high)),
@@ -53,8 +53,7 @@ pub fn checks(outcome: &Outcome) -> String {
             number(found.and_then(|found| found.p)),
             count(0),
             count(1),
-            if check.decided_by == wb_compare::outcome::Method::Statistical { "statistical" } else { "tolerance" }
-                .to_owned(),
+            check.decided_by.as_str().to_owned(),
             check.decided.as_str().to_owned(),
         ]
     });
@@ -68,7 +67,7 @@ pub fn groups(outcome: &Outcome) -> String {
     let rows = outcome.groups.iter().map(|group| {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
-        vec![group.id.clone(), members, score, tolerance, group.status.clone(), decides]
+        vec![group.id.clone(), members, score, tolerance, group.status.to_string(), decides]
     });
     written(&GROUPS, rows)
 }

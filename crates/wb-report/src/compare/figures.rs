@@ -1,6 +1,7 @@
 //! Figures and words of comparisons.
 
-use wb_compare::outcome::{Checked, Decided, Method, Needed};
+use wb_compare::outcome::{Checked, Decided, Method};
+use wb_compare::statistical::Needs;
 
 use crate::text::Tone;
 use crate::words::NONE;
@@ -35,25 +36,65 @@ pub(super) fn tone(decided: Decided) -> Tone {
 
 /// Why a check is what it is, in a sentence or two.
 pub(super) fn why(check: &Checked) -> String {
-    match check.decided {
-        Decided::Missing if check.src.is_none() && check.dst.is_none() => return "on one side alone".to_owned(),
-        Decided::Missing if check.src.is_none() => return "not in the first build".to_owned(),
-        Decided::Missing => return "not in the last build".to_owned(),
-        Decided::Invalid => return "no number that counts".to_owned(),
-        Decided::Incomparable => return format!("defined otherwise: {}", differences(check)),
-        _ => {}
+    not_compared(check).unwrap_or_else(|| {
+        let by = by(check);
+        let values = format!("{} {} → {}", check.statistic, value(check.src), value(check.dst));
+        format!("{values}, {} {}{}", by.difference, by.sure, by.also)
+    })
+}
+
+/// The same where both values and the [`difference`] stand beside it.
+pub(super) fn why_beside(check: &Checked) -> String {
+    not_compared(check).unwrap_or_else(|| {
+        let by = by(check);
+        format!("{}{}", by.sure, by.also)
+    })
+}
+
+/// By how much a check differs, as what decides sees it: the ratio of medians or the score, in percent.
+pub(super) fn difference(check: &Checked) -> Option<f64> {
+    match (check.decided_by, &check.statistics) {
+        (Method::Statistical, Some(found)) => found.ratio.map(|ratio| (ratio - 1.0) * 100.0),
+        _ => check.score,
     }
-    let values = format!("{} {} → {}", check.statistic, value(check.src), value(check.dst));
-    let by = match (check.decided_by, &check.statistics) {
+}
+
+fn not_compared(check: &Checked) -> Option<String> {
+    match check.decided {
+        Decided::Missing if check.src.is_none() && check.dst.is_none() => Some("on one side alone".to_owned()),
+        Decided::Missing if check.src.is_none() => Some("not in the first build".to_owned()),
+        Decided::Missing => Some("not in the last build".to_owned()),
+        Decided::Invalid => Some("no number that counts".to_owned()),
+        Decided::Incomparable => Some(format!("defined otherwise: {}", differences(check))),
+        _ => None,
+    }
+}
+
+/// What decided.
+struct By {
+    /// By how much, and of what.
+    difference: String,
+    /// How sure that is, or how much it may be.
+    sure: String,
+    /// What else there is to say.
+    also: String,
+}
+
+fn by(check: &Checked) -> By {
+    let differing = if check.differences.is_empty() { String::new() } else { format!("; {}", differences(check)) };
+    match (check.decided_by, &check.statistics) {
         (Method::Statistical, Some(found)) => {
-            let ratio = found.ratio.map_or(NONE.to_owned(), |ratio| format!("{:+.2} %", (ratio - 1.0) * 100.0));
             let interval = found.ci.map_or("no interval".to_owned(), |ci| {
                 format!("[{:+.2}, {:+.2}]", (ci.low - 1.0) * 100.0, (ci.high - 1.0) * 100.0)
             });
             let [src, dst] = found.n;
-            // The values are means; the ratio is not theirs.
             let needs = found.needs.as_ref().map_or(String::new(), |needs| format!("; {}", needed(needs)));
-            format!("ratio of medians {ratio} {interval}, {src} and {dst} {}{needs}", found.unit)
+            By {
+                // The values are means; the ratio is not theirs.
+                difference: format!("ratio of medians {}", percent(difference(check))),
+                sure: format!("{interval}, {src} and {dst} {}", found.unit),
+                also: needs + &differing,
+            }
         }
         _ => {
             let parts: Vec<String> = match check.why.as_slice() {
@@ -61,14 +102,16 @@ pub(super) fn why(check: &Checked) -> String {
                 parts => parts.iter().map(|(name, difference, _)| format!("{name} {difference:+.2} %")).collect(),
             };
             let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-            format!("{} of ±{} %{parts}", percent(check.score), value(Some(check.tolerance)))
+            By {
+                difference: percent(difference(check)),
+                sure: format!("of ±{} %", value(Some(check.tolerance))),
+                also: parts + &differing,
+            }
         }
-    };
-    let differing = if check.differences.is_empty() { String::new() } else { format!("; {}", differences(check)) };
-    format!("{values}, {by}{differing}")
+    }
 }
 
-fn needed(needs: &Needed) -> String {
+fn needed(needs: &Needs) -> String {
     match needs.each {
         Some(each) => format!("about {each} {} a side would decide", needs.unit),
         None => format!("no number of {} would decide", needs.unit),

@@ -6,6 +6,7 @@ use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use wb_compare::Outcome;
 use wb_compare::outcome::Decided;
+use wb_compare::tolerance::Status;
 
 use super::figures::why;
 
@@ -37,9 +38,9 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| Case {
         class: "groups",
         name: &group.id,
-        outcome: match group.status.as_str() {
-            "regression" => Kind::Failed,
-            "improvement" if fail_on_gain => Kind::Failed,
+        outcome: match group.status {
+            Status::Regression => Kind::Failed,
+            Status::Improvement if fail_on_gain => Kind::Failed,
             _ => Kind::Passed,
         },
         text: format!("{:+.2} % of ±{:.2} %, {} checks", group.score, group.tolerance, group.members),

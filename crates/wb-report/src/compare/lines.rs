@@ -2,6 +2,7 @@
 
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
+use wb_compare::tolerance::Status;
 
 use super::figures::{tone, why};
 use crate::text::{Style, Tone};
@@ -23,10 +24,10 @@ pub(super) fn checks(outcome: &Outcome, all: bool, style: Style) -> String {
 
 /// Groups that got worse; with `all` every group.
 pub(super) fn groups(outcome: &Outcome, all: bool, style: Style) -> String {
-    let looked_at = outcome.groups.iter().filter(|group| all || (group.decides && group.status == "regression"));
+    let looked_at = outcome.groups.iter().filter(|group| all || (group.decides && group.status == Status::Regression));
     looked_at
         .map(|group| {
-            let tone = if group.status == "regression" { Tone::Bad } else { Tone::Plain };
+            let tone = if group.status == Status::Regression { Tone::Bad } else { Tone::Plain };
             let decides = if group.decides { "" } else { ", decides nothing here" };
             let why = format!("{:+.2} % of ±{:.2} %, {} checks{decides}", group.score, group.tolerance, group.members);
             line(&format!("group {}", group.status), tone, &group.id, &why, style)

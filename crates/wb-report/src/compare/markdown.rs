@@ -3,7 +3,7 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
-use super::figures::{percent, value, why};
+use super::figures::{difference, percent, value, why_beside};
 use super::totals::surrounding_differences;
 
 /// What a comment on GitHub may have, in characters, less some room.
@@ -35,15 +35,14 @@ pub fn markdown(outcome: &Outcome) -> String {
     }
     let mut left = rows.len();
     for check in rows {
-        let ratio = check.statistics.as_ref().and_then(|found| found.ratio).map(|ratio| (ratio - 1.0) * 100.0);
         let row = format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
             check.decided.as_str(),
             escaped(&check.id),
             value(check.src),
             value(check.dst),
-            percent(ratio.or(check.raw)),
-            escaped(&why(check)),
+            percent(difference(check)),
+            escaped(&why_beside(check)),
         );
         if text.len() + row.len() > LENGTH {
             break;

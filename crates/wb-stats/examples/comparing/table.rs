@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::page::percent;
 use crate::populations::Population;
 use crate::runs::Row;
 use crate::samples::{self, COUNTS, Outcome};
-
-const BEGIN: &str = "<!-- comparing: begin, written by the example `comparing` -->";
-const END: &str = "<!-- comparing: end -->";
 
 /// What came of every population and number of samples
 pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {
@@ -44,15 +42,4 @@ pub(crate) fn tables(rows: &[(Population, usize, Outcome)], runs: &[Row]) -> Str
         );
     }
     text
-}
-
-/// A page with what is between its markers replaced by the tables; `None` if it has no markers
-pub(crate) fn replace(page: &str, tables: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{tables}\n{END}{after}"))
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

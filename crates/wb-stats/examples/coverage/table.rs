@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::page::percent;
 use crate::populations::Population;
 use crate::simulate::{Alternative, Outcome, SPREADS, by_alternative};
-
-const BEGIN: &str = "<!-- coverage: begin, written by the example `coverage` -->";
-const END: &str = "<!-- coverage: end -->";
 
 /// A share of so few cells says nothing
 const FEWEST: usize = 100;
@@ -47,13 +45,6 @@ pub(crate) fn tables(rows: &[Row]) -> String {
     text
 }
 
-/// A page with what is between its markers replaced by the tables; `None` if it has no markers
-pub(crate) fn replace(page: &str, tables: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{tables}\n{END}{after}"))
-}
-
 /// One population with what came of it
 pub(crate) struct Row {
     pub(crate) population: Population,
@@ -77,8 +68,4 @@ fn lowest(rows: &[Row]) -> String {
     let normal = rows.iter().find(|row| row.population == Population::Normal && row.spread == 0.03);
     let mean_n = normal.map_or(0.0, |row| row.outcome.mean_n());
     format!("{} | {} | {mean_n:.1} |", percent(steady), percent(even))
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_model::secrets;
 
-use super::secrets;
 use crate::SysRoot;
 
 /// The kernel and how it was started.

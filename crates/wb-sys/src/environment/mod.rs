@@ -1,7 +1,7 @@
 //! The world that a run happens in, to be compared before and after.
 //!
 //! What always varies (free memory, uptime, load) is in [`Momentary`] and takes no part in the
-//! comparison. Nothing secret is recorded: see [`secrets`].
+//! comparison. Nothing secret is recorded: see [`wb_model::secrets`].
 
 pub mod block;
 pub mod cpu;
@@ -12,7 +12,6 @@ pub mod mounts;
 pub mod network;
 pub mod packages;
 pub mod process;
-pub mod secrets;
 pub mod sysctl;
 pub mod tools;
 

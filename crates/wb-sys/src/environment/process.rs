@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::secrets;
+use wb_model::secrets;
+
 use crate::SysRoot;
 
 /// The limits of this process, soft and hard: `Max open files` is `1024 of 4096 files`.

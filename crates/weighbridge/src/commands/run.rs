@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
+use wb_model::secrets::masked_words;
 use wb_model::{Sha256, Unit, counted};
 use wb_record::RunFolder;
 use wb_run::{Job, RunEnd};
-use wb_sys::environment::secrets::masked_words;
 
 use super::what::{asked, local};
 use super::{print_json, print_text, runtime, this_program};

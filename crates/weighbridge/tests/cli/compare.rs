@@ -81,6 +81,9 @@ fn what_is_missing_malformed_or_not_comparable_is_told_apart() {
     std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
     std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
     assert_eq!(lab.weighbridge("compare more old").code, 3);
+    let stripped = lab.weighbridge("strip new stripped");
+    let malformed = |text: &str| text.lines().find(|line| line.contains("malformed")).map(str::to_owned);
+    assert_eq!(malformed(&stripped.err), malformed(&ran.err), "told alike");
     let nothing = lab.weighbridge("compare old nowhere");
     assert_eq!(nothing.code, 1);
     assert!(nothing.err.contains("nowhere"), "{}", nothing.err);
@@ -109,6 +112,28 @@ fn own_runs_are_compared_where_they_are_defined_alike() {
 }
 
 #[test]
+fn a_name_that_no_build_has_is_an_error_with_those_that_are_there() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(1000.0));
+    lab.write("empty.json", r#"{"__metadata__": {"version": 2, "tolerance": 4}}"#);
+    lab.write("other.json", r#"{"Localhost/fio/0000:./write-4k/throughput/iops_sec.mean": [1, 0]}"#);
+    for (flags, error, help) in [
+        ("--direction iops_sek=lower", "there is no metric `iops_sek` in `old`, `new`", "did you mean `iops_sec`?"),
+        ("--direction latency/iops_sec=lower", "no metric `latency/iops_sec`", "there is throughput/iops_sec"),
+        ("--map Locahost=Localhost", "there is no profile `Locahost` in `old`", "did you mean `Localhost`?"),
+        ("--map Localhost=Tuned", "there is no profile `Tuned` in `new`", "there is Localhost"),
+        ("-m empty.json", "empty.json is no model: it knows no check", ""),
+        ("-m other.json", "other.json knows no check of the builds", "it knows `Localhost/fio/0000:./write-4k/"),
+    ] {
+        let ran = lab.weighbridge(&format!("compare old new {flags}"));
+        assert_eq!(ran.code, 1, "{flags}: {}", ran.seen());
+        assert!(ran.err.contains(error) && ran.err.contains(help), "{flags}: {}", ran.err);
+    }
+    assert_eq!(lab.weighbridge("compare old new --direction throughput/iops_sec=lower").code, 0);
+}
+
+#[test]
 fn comparisons_are_written_for_other_programs() {
     let lab = Lab::new();
     made(&lab, "old", &around(1000.0));
@@ -128,6 +153,7 @@ fn comparisons_are_written_for_other_programs() {
         comment.starts_with("### `old` → `new`\n\n**1 loss**") && comment.contains("| loss | `Localhost/fio/"),
         "{comment}"
     );
+    assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Folder {
                     }
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
-                        let what = Oddity::Unreadable(error.to_string());
+                        let what = Oddity::unreadable(error);
                         self.warnings.push(Warning { path, what });
                     }
                 }
@@ -110,7 +110,7 @@ impl Folder {
                         above.pop();
                     }
                     Err(error) => {
-                        let what = Oddity::Unreadable(error.to_string());
+                        let what = Oddity::unreadable(error);
                         self.warnings.push(Warning { path: below, what });
                     }
                 }

@@ -13,12 +13,15 @@ use crate::page::pieces::{Figure, Ids};
 /// So many boxes of a chart are drawn: those with the most checks.
 const SHOWN: usize = 40;
 
+/// A part of an identifier by which checks are put into boxes.
+type PartOf = fn(&CheckId<'_>) -> String;
+
 /// All charts that have something to show.
 pub(super) fn figures(history: &History<'_>, names: &[String], ids: &mut Ids) -> Vec<Figure> {
     let last = history.builds.list().len().saturating_sub(1);
     let by_build = (1..=last).map(|at| (names[at].clone(), history.better(at).map(|(_, score)| score).collect()));
     let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
-    let parts: [(&str, fn(&CheckId<'_>) -> String); 3] = [
+    let parts: [(&str, PartOf); 3] = [
         ("profile", |id| id.profile.to_owned()),
         ("test", |id| id.test.to_owned()),
         ("metric", |id| format!("{}/{}/{}", id.test, id.class, id.metric)),
@@ -31,7 +34,7 @@ pub(super) fn figures(history: &History<'_>, names: &[String], ids: &mut Ids) ->
 }
 
 /// The last build's differences by some part of their identifiers.
-fn by(history: &History<'_>, build: usize, of: fn(&CheckId<'_>) -> String) -> Vec<(String, Vec<f64>)> {
+fn by(history: &History<'_>, build: usize, of: PartOf) -> Vec<(String, Vec<f64>)> {
     let mut boxes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (at, score) in history.better(build) {
         boxes.entry(of(&history.tolerances.id(at))).or_default().push(score);

@@ -35,8 +35,11 @@ const COLUMNS: [Column; 13] = [
 /// Those that are always told, as on a terminal.
 const ALWAYS: usize = 5;
 
-/// The parts of a bar, from what is good to what is not there: style, name, count.
-const PARTS: [(&str, &str, fn(&Totals) -> usize); 8] = [
+/// A part of a bar: style, name, count.
+type Part = (&'static str, &'static str, fn(&Totals) -> usize);
+
+/// From what is good to what is not there.
+const PARTS: [Part; 8] = [
     ("gain", "gains", |totals| totals.gains),
     ("minor-gain", "minor gains", |totals| totals.minor_gains),
     ("equal", "equals", |totals| totals.equals),

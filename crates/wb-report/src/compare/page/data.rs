@@ -63,10 +63,13 @@ struct Column {
     /// How many would decide, and the unit before it.
     needs: List<Option<(char, Option<usize>)>>,
     /// Only of scores with more than one part: the check, and of each part name, difference and weight.
-    parts: Vec<(usize, Vec<(String, Datum, Datum)>)>,
+    parts: Vec<(usize, Vec<PartOfScore>)>,
     /// Which set of parameters differs: the check and the set.
     differences: Vec<(usize, usize)>,
 }
+
+/// Name, difference and weight.
+type PartOfScore = (String, Datum, Datum);
 
 /// A list, written as one member where all are alike.
 struct List<T>(Vec<T>);

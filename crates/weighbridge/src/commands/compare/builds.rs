@@ -1,10 +1,26 @@
 //! Reading builds, for every command that has some.
 
-use wb_compare::{Builds, Read, ReadOptions, Source};
+use std::path::Path;
+
+use wb_compare::{Builds, Model, Read, ReadOptions, Source, Statistic};
 
 use crate::cli::compare::BuildFlags;
 use crate::console::Console;
 use crate::error::Error;
+
+/// Reads a model that knows something of the builds.
+pub(super) fn model(file: &Path, builds: &Builds) -> Result<Model, Error> {
+    let model = Model::read(file)?;
+    if model.knows_any(builds) {
+        return Ok(model);
+    }
+    let its = model.entries.keys().next().map_or("", String::as_str);
+    let theirs = builds.rows().next().map(|row| builds.id(row, Statistic::Mean).to_string()).unwrap_or_default();
+    Err(Error::Usage {
+        what: format!("{} knows no check of the builds", file.display()),
+        help: format!("it knows `{its}`, they have `{theirs}`"),
+    })
+}
 
 /// Reads builds as they were typed; tells what was odd.
 pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {

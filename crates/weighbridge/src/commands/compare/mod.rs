@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use wb_compare::outcome::{History, Method, Outcome};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
+use wb_compare::unknown::check_directions;
 use wb_compare::{Model, Read, statistical};
 use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
 
@@ -27,7 +28,8 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let Read { builds: read, warnings } = builds::read_and_note(&args.builds, &args.read, console)?;
-    let models = args.model.iter().map(|file| Ok(Model::read(file)?)).collect::<Result<Vec<Model>, Error>>()?;
+    let models = args.model.iter().map(|file| builds::model(file, &read)).collect::<Result<Vec<Model>, Error>>()?;
+    check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().overruled(&args.direction);
     let tolerances = tolerance::Options {
         tolerance: args.tolerance,

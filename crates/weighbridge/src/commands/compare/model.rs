@@ -4,7 +4,7 @@ use wb_compare::Model;
 use wb_compare::model::{Fit, fit};
 use wb_report::compare::model_text;
 
-use super::builds::read;
+use super::builds::{model as model_of, read};
 use crate::cli::compare::{FitFlags, ModelCommand};
 use crate::commands::print_text;
 use crate::console::Console;
@@ -24,7 +24,7 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
         }
         ModelCommand::Rebase(args) => {
             let builds = read(&args.builds, &args.how.read, console)?;
-            let model = Model::read(&args.model)?;
+            let model = model_of(&args.model, &builds)?;
             (model.rebase(how(&args.how), args.how.tolerance, &builds), &args.how)
         }
     };

@@ -1,0 +1,158 @@
+//! What must not be recorded: values that look like secrets are replaced by `***`.
+//!
+//! The rule errs on the side of masking: `keymap=us` is masked too.
+
+/// What stands for a secret.
+const MASK: &str = "***";
+
+/// Parts of names whose values are secrets.
+const SECRET: [&str; 10] =
+    ["password", "passwd", "passphrase", "pass", "secret", "token", "key", "credential", "auth", "cookie"];
+
+/// Whether a name sounds like a secret's.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+/// A variable's value, masked where its name sounds like a secret's.
+pub fn masked_value<'a>(name: &str, value: &'a str) -> &'a str {
+    if is_secret(name) { MASK } else { value }
+}
+
+/// A command line with its secrets masked: `token=abc`, `--password abc`, `"token": "abc"`, `https://user:abc@host`.
+/// Words keep the blanks between them.
+pub fn masked_words(line: &str) -> String {
+    let mut masked = String::with_capacity(line.len());
+    let mut next = Next::Plain;
+    for piece in line.split_inclusive(char::is_whitespace) {
+        let word = piece.trim_end();
+        let blank = &piece[word.len()..];
+        if let Next::Within(quote) = next {
+            if word.contains(quote) {
+                next = Next::Plain;
+                masked.push_str(blank);
+            }
+            continue;
+        }
+        if !word.is_empty() {
+            let (shown, after) = match next {
+                Next::Secret if !word.starts_with('-') => (MASK.to_owned(), after_value(word)),
+                _ => masked_word(word),
+            };
+            masked.push_str(&shown);
+            next = after;
+        }
+        if !matches!(next, Next::Within(_)) {
+            masked.push_str(blank);
+        }
+    }
+    masked
+}
+
+/// What the next word of a line is.
+#[derive(Clone, Copy)]
+enum Next {
+    Plain,
+    /// The value of a name that sounds like a secret's.
+    Secret,
+    /// More of such a value, up to the quote that ends it.
+    Within(char),
+}
+
+/// A word of a line, and what the next one is.
+fn masked_word(word: &str) -> (String, Next) {
+    let secret = |at: usize| is_secret(&word[..at]);
+    match word.char_indices().find(|(at, c)| matches!(c, '=' | ':') && secret(*at)) {
+        // In JSON a blank stands before the value.
+        Some((at, ':')) if at + 1 == word.len() => (word.to_owned(), Next::Secret),
+        Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
+        None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
+        None => (without_user(word), Next::Plain),
+    }
+}
+
+/// What follows a secret: the rest of it where its quote is still open.
+fn after_value(value: &str) -> Next {
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    quote.filter(|quote| !value[1..].contains(*quote)).map_or(Next::Plain, Next::Within)
+}
+
+/// Options separated by commas, with their secrets masked: `user=x,password=***`.
+pub fn masked_options(options: &str) -> String {
+    options.split(',').map(masked).collect::<Vec<_>>().join(",")
+}
+
+/// One option, a path or an address, with its secrets masked; what stands before a `:` is no name here.
+pub fn masked(word: &str) -> String {
+    let secret = word.match_indices('=').find(|(at, _)| is_secret(&word[..*at]));
+    secret.map_or_else(|| without_user(word), |(at, _)| format!("{}{MASK}", &word[..=at]))
+}
+
+/// The part before the `@` of an address is masked where it is a URL's or holds a `:`.
+fn without_user(word: &str) -> String {
+    let Some(at) = word.rfind('@') else { return word.to_owned() };
+    let (user, host) = word.split_at(at);
+    match (user.find("://"), user.find(':')) {
+        (Some(scheme), _) => format!("{}{MASK}{host}", &user[..scheme + 3]),
+        (None, Some(colon)) => format!("{}{MASK}{host}", &user[..=colon]),
+        (None, None) => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_wherever_they_stand() {
+        for (line, wanted) in [
+            ("ro quiet root=UUID=1-2", "ro quiet root=UUID=1-2"),
+            ("luks.password=\"a b\" ro", "luks.password=*** ro"),
+            ("--password 'a  b c' ro", "--password *** ro"),
+            ("--api-token abc  --fast", "--api-token ***  --fast"),
+            ("--auth-required --fast", "--auth-required --fast"),
+            ("--default-password=abc -v", "--default-password=*** -v"),
+            ("sh -c \"tool --password abc --fast\"", "sh -c \"tool --password *** --fast\""),
+            ("systemd.setenv=MY_TOKEN=abc", "systemd.setenv=MY_TOKEN=***"),
+            ("ds=https://joe:pw@host/x", "ds=https://***@host/x"),
+            ("netroot=iscsi:joe:pw@10.0.0.1::3260", "netroot=iscsi:***@10.0.0.1::3260"),
+            ("console=a@b", "console=a@b"),
+            ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
+            ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),
+        ] {
+            assert_eq!(masked_words(line), wanted, "{line}");
+            assert_eq!(masked_words(wanted), wanted, "masking twice");
+        }
+        assert_eq!(masked_options("rw,username=joe,password=x"), "rw,username=joe,password=***");
+        assert_eq!(masked("keyserver:/export"), "keyserver:/export");
+    }
+
+    proptest! {
+        #[test]
+        fn a_named_secret_never_gets_through(
+            before in "[a-z]{0,8}", name in "(--)?(api_|my-)?(token|PASSWORD|secret|Key)", by in "[ =:]",
+            value in "zq[a-zA-Z0-9=@:/]{6,20}",
+        ) {
+            let name = if by == " " { format!("--{}", name.trim_start_matches('-')) } else { format!("x.{name}") };
+            let line = masked_words(&format!("{before} {name}{by}{value} ro"));
+            prop_assert!(!line.contains(&value) && line.ends_with(" ro"), "{line}");
+        }
+
+        #[test]
+        fn a_quoted_secret_never_gets_through(
+            words in proptest::collection::vec("zq[a-zA-Z0-9=:-]{1,6}", 1..4), quote in "[\"']", by in "( |=|: )",
+        ) {
+            let line = masked_words(&format!("run --token{by}{quote}{}{quote} -v", words.join(" ")));
+            prop_assert!(!line.contains("zq") && line.ends_with(" -v"), "{line}");
+        }
+
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = masked_words(&text);
+            let _ = masked_options(&text);
+        }
+    }
+}

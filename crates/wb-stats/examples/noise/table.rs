@@ -1,0 +1,80 @@
+//! The tables of `docs/statistics.md`.
+
+use std::fmt::Write;
+
+use crate::page::percent;
+use crate::populations::Population;
+use crate::simulate::{Outcome, Scene};
+
+/// Runs of the model.
+const RUNS: [usize; 6] = [3, 4, 6, 8, 15, 30];
+/// Samples in each run of the model, and of the sides.
+const SAMPLES: [(usize, usize); 7] = [(10, 10), (6, 30), (30, 6), (10, 1), (1, 10), (1, 1), (100, 100)];
+
+/// A population and a number of runs: with runs that differ, one a side and three; with samples alone that do.
+pub(crate) struct Row {
+    pub(crate) population: Population,
+    pub(crate) runs: usize,
+    pub(crate) single: Outcome,
+    pub(crate) three: Outcome,
+    pub(crate) samples: Outcome,
+}
+
+/// Everything that the tables show
+pub(crate) struct Simulated {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) sizes: Vec<((usize, usize), Outcome)>,
+}
+
+pub(crate) fn simulated() -> Simulated {
+    let cells = Population::ALL.into_iter().flat_map(|population| RUNS.map(|runs| (population, runs)));
+    let rows = cells.map(|(population, runs)| {
+        let single = Scene { population, between: 0.03, within: 0.02, runs, samples: 10, side: 1, side_samples: 10 };
+        Row {
+            population,
+            runs,
+            single: single.simulated(),
+            three: Scene { side: 3, ..single }.simulated(),
+            samples: Scene { between: 0.0, within: 0.05, ..single }.simulated(),
+        }
+    });
+    let sizes = SAMPLES.map(|(samples, side_samples)| {
+        let population = Population::Normal;
+        let scene = Scene { population, between: 0.02, within: 0.05, runs: 6, samples, side: 1, side_samples };
+        ((samples, side_samples), scene.simulated())
+    });
+    Simulated { rows: rows.collect(), sizes: sizes.into() }
+}
+
+/// Both tables, as Markdown
+pub(crate) fn tables(simulated: &Simulated) -> String {
+    let mut text = String::from(
+        "| population | runs of the model | runs differ: false alarms | not widened | 10 % found | half width | trend seen | three runs \
+         a side: false alarms | 10 % found | samples alone differ: false alarms | 10 % found | modes seen |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for Row { population, runs, single, three, samples } in &simulated.rows {
+        let figures = [
+            single.alarms,
+            single.not_widened,
+            single.found,
+            single.half,
+            single.trend,
+            three.alarms,
+            three.found,
+            samples.alarms,
+            samples.found,
+            samples.modes,
+        ];
+        _ = writeln!(text, "| {} | {runs} | {} |", population.name(), figures.map(percent).join(" | "));
+    }
+    text.push_str(
+        "\n| samples in a run of the model | in a side's run | false alarms | 10 % found | half width |\n\
+         |--:|--:|--:|--:|--:|\n",
+    );
+    for ((model, side), outcome) in &simulated.sizes {
+        let figures = [outcome.alarms, outcome.found, outcome.half].map(percent).join(" | ");
+        _ = writeln!(text, "| {model} | {side} | {figures} |");
+    }
+    text
+}

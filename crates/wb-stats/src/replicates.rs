@@ -1,0 +1,169 @@
+//! What runs of one system say of its noise: how far they lie apart, and how much of that is their samples' doing.
+//!
+//! Everything is on logarithms, so that 0.02 is two percent.
+
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
+
+use crate::Samples;
+
+/// The confidence of [`Replicates::between_upper`].
+const UPPER: f64 = 0.95;
+
+/// Runs of one system, or of several that are each compared with themselves alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replicates {
+    /// How far runs lie apart, and how well that is known.
+    pub noise: RunNoise,
+    /// The standard deviation between runs without what their samples explain; never below 0.
+    pub between: f64,
+    /// The upper 95 % confidence limit of that, for runs whose levels are normal: few runs know it badly.
+    pub between_upper: f64,
+}
+
+/// How far the levels of runs lie apart. The level of a run is the logarithm of its samples' median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunNoise {
+    /// The standard deviation of a run's level, the noise of its own samples included.
+    pub spread: f64,
+    /// The standard error that a run's level has from its samples, as a root mean square over runs; 0 where no run has
+    /// two.
+    pub sampling: f64,
+    /// The standard deviation of a sample around its run's median, robust: 1.4826 times the median distance. None where
+    /// no run has two samples.
+    pub within: Option<f64>,
+    /// The degrees of freedom of `spread`: runs less systems.
+    pub degrees: f64,
+}
+
+impl Replicates {
+    /// Of systems, each a list of runs with their samples.
+    ///
+    /// The variance between runs is that of the runs' levels around the mean of their system, less the mean of their
+    /// sampling variances (the method of moments of a one-way random model: Searle, Casella, McCulloch, Variance
+    /// Components, 1992, section 3.6), and 0 where that is below 0. Its upper limit takes the limit of the first for
+    /// the first.
+    ///
+    /// None where no system has two runs, a run is empty, or a sample is not above zero.
+    pub fn of(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
+        let systems: Vec<Vec<Level>> =
+            systems.iter().map(|runs| runs.iter().map(|run| Level::of(run)).collect()).collect::<Option<_>>()?;
+        let levels = || systems.iter().filter(|runs| runs.len() > 1).flatten();
+        let degrees = systems.iter().map(|runs| runs.len().saturating_sub(1)).sum::<usize>() as f64;
+        if degrees == 0.0 {
+            return None;
+        }
+        let variance = systems.iter().map(|runs| squares(runs)).sum::<f64>() / degrees;
+        let sampling = levels().map(|level| level.sampling.unwrap_or(0.0)).sum::<f64>() / levels().count() as f64;
+        let distances: Vec<f64> = systems.iter().flatten().flat_map(Level::distances).collect();
+        let within = Samples::new(&distances).ok().map(|distances| 1.4826 * distances.median());
+        let most = variance * degrees / ChiSquared::new(degrees).ok()?.inverse_cdf(1.0 - UPPER);
+        Some(Self {
+            noise: RunNoise { spread: variance.sqrt(), sampling: sampling.sqrt(), within, degrees },
+            between: (variance - sampling).max(0.0).sqrt(),
+            between_upper: (most - sampling).max(0.0).sqrt(),
+        })
+    }
+}
+
+/// The sum of squares of levels around their mean.
+pub(crate) fn squares(runs: &[Level]) -> f64 {
+    let mean = runs.iter().map(|run| run.level).sum::<f64>() / runs.len().max(1) as f64;
+    runs.iter().map(|run| (run.level - mean).powi(2)).sum()
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+pub(crate) struct Level {
+    logs: Samples,
+    /// The logarithm of its median.
+    pub(crate) level: f64,
+    /// The variance that this has from the samples; none of a single one.
+    pub(crate) sampling: Option<f64>,
+}
+
+impl Level {
+    /// None where a sample is not above zero, or there is none.
+    pub(crate) fn of(run: &[f64]) -> Option<Self> {
+        if run.iter().any(|sample| *sample <= 0.0) {
+            return None;
+        }
+        let logs = Samples::new(&run.iter().map(|sample| sample.ln()).collect::<Vec<_>>()).ok()?;
+        Some(Self { level: logs.median(), sampling: median_variance(&logs), logs })
+    }
+
+    /// Of each sample from the median; of a single one there is none.
+    fn distances(&self) -> impl Iterator<Item = f64> {
+        let several = self.logs.count() > 1;
+        self.logs.sorted().iter().map(|log| (log - self.level).abs()).filter(move |_| several)
+    }
+}
+
+/// The variance of the median of so many independent samples, estimated from the distance of two of them (Price, Bonett,
+/// Estimating the variance of the sample median, 2001). None below two samples.
+pub fn median_variance(samples: &Samples) -> Option<f64> {
+    let n = samples.count();
+    if n < 2 {
+        return None;
+    }
+    // The c-th smallest and the c-th largest are about two standard errors of the median to either side.
+    let c = (((n + 1) as f64 / 2.0 - (n as f64).sqrt()).round() as usize).max(1);
+    let mut mass = 0.5_f64.powi(n as i32);
+    let mut below = mass;
+    for k in 1..c {
+        mass *= (n + 1 - k) as f64 / k as f64;
+        below += mass;
+    }
+    let z = if below > 0.0 { Normal::standard().inverse_cdf(1.0 - below) } else { 2.0 };
+    Some(((samples.sorted()[n - c] - samples.sorted()[c - 1]) / (2.0 * z)).powi(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn near(ours: f64, wanted: f64) {
+        assert!((ours / wanted - 1.0).abs() < 1e-6, "{ours} is not {wanted}");
+    }
+
+    #[test]
+    fn systems_are_compared_with_themselves_alone() {
+        let run = |level: f64| vec![level];
+        let of = |levels: &[f64]| levels.iter().map(|level| run(level.exp())).collect::<Vec<_>>();
+        let apart = Replicates::of(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
+        assert_eq!(apart.noise.degrees, 3.0);
+        near(apart.noise.spread.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
+        assert_eq!((apart.noise.sampling, apart.noise.within), (0.0, None));
+        near(apart.between, apart.noise.spread);
+        // The 5 % quantile of χ² with 3 degrees of freedom is 0.3518463.
+        near(apart.between_upper.powi(2), apart.between.powi(2) * 3.0 / 0.351_846_318);
+    }
+
+    #[test]
+    fn what_samples_explain_is_no_variation_between_runs() {
+        let run = |level: f64| (0..10).map(|n| (level + 0.01 * f64::from(n)).exp()).collect::<Vec<f64>>();
+        let alike = Replicates::of(&[[0.0, 0.001, 0.002].map(run).to_vec()]).unwrap();
+        assert_eq!(alike.between, 0.0);
+        assert!(alike.noise.sampling > 0.01 && alike.between_upper < alike.noise.sampling);
+        near(alike.noise.within.unwrap(), 1.4826 * 0.025);
+        assert_eq!(Replicates::of(&[vec![vec![1.0]], vec![vec![1.0]]]), None);
+        assert_eq!(Replicates::of(&[vec![vec![1.0], vec![-1.0]]]), None);
+        assert_eq!(Replicates::of(&[vec![vec![1.0], vec![]]]), None);
+    }
+
+    /// Against σ²π/2n of the normal population, and the two samples that Price and Bonett take.
+    #[test]
+    fn the_variance_of_a_median_is_that_of_the_samples_around_it() {
+        let of = |n: usize| {
+            let quantile = |at: usize| Normal::standard().inverse_cdf((at as f64 + 0.5) / n as f64);
+            median_variance(&Samples::new(&(0..n).map(quantile).collect::<Vec<_>>()).unwrap()).unwrap()
+        };
+        for n in [30, 101, 2000] {
+            let wanted = std::f64::consts::FRAC_PI_2 / n as f64;
+            assert!((of(n) / wanted - 1.0).abs() < 0.1, "{n}: {}", of(n));
+        }
+        let six = median_variance(&Samples::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap()).unwrap();
+        near(six, (5.0_f64 / (2.0 * 2.153_874_694)).powi(2));
+        assert_eq!(median_variance(&Samples::new(&[1.0]).unwrap()), None);
+    }
+}
