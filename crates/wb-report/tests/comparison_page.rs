@@ -14,6 +14,7 @@ use flate2::read::DeflateDecoder;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 use wb_compare::outcome::Method;
+use wb_compare::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
 struct Page {
@@ -162,6 +163,37 @@ fn the_data_have_every_check_in_every_build() {
     assert_eq!(differing[0].as_u64().map(|at| ids[at as usize].contains("read-64KiB")), Some(true));
     assert_eq!(data["differences"][0][0]["name"], "bs");
     assert_eq!(data["tolerance"], serde_json::json!([5]), "what is alike in all checks stands once");
+}
+
+#[test]
+fn intervals_stand_beside_differences_where_statistics_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let builds = read(&specimen::write(folder.path()));
+    let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let page = Page::of(text);
+    let row = &page.told("#still tbody tr")[0];
+    assert!(row.contains("write-4KiB") && row.contains("= +0.00 ±0.4 700"), "{row}");
+    let data = page.data();
+    let read =
+        data["ids"].as_array().unwrap().iter().position(|id| id.as_str().unwrap().contains("read-4KiB")).unwrap();
+    let last = &data["cells"][1];
+    let [low, ratio, high] = ["low", "ratio", "high"].map(|name| last[name][read].as_f64().unwrap());
+    assert!(low < ratio && ratio < high && (ratio + 20.0).abs() < 0.01, "{low} {ratio} {high}");
+    assert_eq!((&last["by"].as_str().unwrap()[read..=read], &last["before"][0]), ("s", &Value::from(10)));
+}
+
+#[test]
+fn what_a_score_is_made_of_is_told_where_it_has_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let builds = read(&specimen::write(folder.path()));
+    let weights = Weights { builds_average: 1.0, ..Weights::default() };
+    let how = How { method: Some(Method::Tolerance), weights, ..How::default() };
+    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap();
+    let data = Page::of(text).data();
+    assert_eq!(data["cells"][0]["parts"], serde_json::json!([]), "history counts for the last build alone");
+    let parts = &data["cells"][1]["parts"][0][1];
+    let names: Vec<&str> = parts.as_array().unwrap().iter().map(|part| part[0].as_str().unwrap()).collect();
+    assert_eq!(names, ["raw", "average over the builds, twice"]);
 }
 
 #[test]

