@@ -9,12 +9,14 @@ mod junit;
 mod lines;
 mod markdown;
 mod model;
+mod noise;
 mod totals;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
+pub use noise::noise_text;
 
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
 

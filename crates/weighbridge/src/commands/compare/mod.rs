@@ -7,9 +7,9 @@ mod others;
 use std::path::{Path, PathBuf};
 
 use wb_compare::outcome::{Method, Outcome};
+use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_compare::{Model, statistical};
 use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
@@ -27,7 +27,12 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let read = builds::read(&args.builds, &args.read, console)?;
-    let models = args.model.iter().map(|file| builds::model(file, &read)).collect::<Result<Vec<Model>, Error>>()?;
+    let (models, noise) = builds::models(&args.model, &read, console)?;
+    if args.threshold == Threshold::OfNoise && noise.is_empty() {
+        let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
+        let help = "`weighbridge model fit --noise -o noise.json RUNS…` makes one, `-m noise.json` gives it".to_owned();
+        return Err(Error::Usage { what, help });
+    }
     check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().overruled(&args.direction);
     let tolerances = tolerance::Options {
@@ -47,7 +52,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         ..statistical::Options::default()
     };
     let by_tolerance = tolerance::compare(&read, &models, &tolerances);
-    let by_statistics = statistical::compare(&read, &statistics);
+    let by_statistics = statistical::compare(&read, &noise, &statistics);
     let method = args.method.map(|method| match method {
         Asked::Tolerance => Method::Tolerance,
         Asked::Statistical => Method::Statistical,
