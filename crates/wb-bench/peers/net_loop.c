@@ -1,4 +1,5 @@
-/* The bare system calls of a network workload: what an engine around them can at best reach.
+/* The bare system calls of a network workload: what an engine around them can at best reach. Sockets have the options
+ * that the engine's have: time limits, and connections from ports that the other side was told of.
  *
  * net_loop MODE BYTES SECONDS STRANDS CLIENT-CPU SERVER-CPU
  * prints bytes, rounds, datagrams or connections per second, as counted by the receiver or client. */
@@ -16,6 +17,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* So many ports are connected from. */
+#define PORTS 256
 
 static size_t bytes;
 static double seconds;
@@ -63,6 +67,16 @@ static int bound(int type, uint16_t *port) {
     return s;
 }
 
+/* A port that stays this process's, from which connections are made over and over. */
+static uint16_t held(void) {
+    int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    struct sockaddr_in a = loopback(0);
+    socklen_t length = sizeof a;
+    setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+    check(s < 0 || bind(s, (void *)&a, sizeof a) || getsockname(s, (void *)&a, &length), "bind");
+    return a.sin_port;
+}
+
 static int read_all(int s, char *buffer) {
     for (size_t done = 0; done < bytes;) {
         ssize_t n = recv(s, buffer + done, bytes - done, 0);
@@ -81,6 +95,11 @@ static int write_all(int s, const char *buffer) {
     return 1;
 }
 
+static void limit(int s, int option, long milliseconds) {
+    struct timeval limit = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
+    setsockopt(s, SOL_SOCKET, option, &limit, sizeof limit);
+}
+
 struct strand {
     pthread_t thread;
     uint16_t port, peer;
@@ -93,9 +112,9 @@ static void *server(void *argument) {
     char *buffer = malloc(bytes);
     int listener = this->socket, s = listener;
     double begin = 0, end = 0, count = 0;
-    struct timeval patience = {.tv_sec = 2};
     if (is("tcp-stream") || is("tcp-rr")) s = accept(listener, 0, 0);
-    if (is("udp-stream")) setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    limit(s, SO_SNDTIMEO, 10000);
+    if (is("udp-stream")) limit(s, SO_RCVTIMEO, 2000);
     if (is("tcp-stream") || is("udp-stream")) {
         begin = now(), end = begin + seconds;
         for (double t = begin; t < end; t = now()) {
@@ -107,7 +126,12 @@ static void *server(void *argument) {
             count++;
         }
         this->rate = count / seconds;
-        if (is("tcp-stream")) shutdown(s, SHUT_RDWR); /* a client that is still sending comes out */
+        if (is("tcp-stream")) {
+            /* A client that waits for room comes out by a reset alone. */
+            struct linger reset = {.l_onoff = 1};
+            setsockopt(s, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+            close(s);
+        }
     } else if (is("tcp-rr")) {
         while (read_all(s, buffer) && write_all(s, buffer)) now();
     } else if (is("udp-rr")) {
@@ -118,7 +142,10 @@ static void *server(void *argument) {
     } else {
         for (;;) {
             int taken = accept(listener, 0, 0);
+            struct tcp_info info;
+            socklen_t length = sizeof info;
             if (taken < 0) break;
+            getsockopt(taken, IPPROTO_TCP, TCP_INFO, &info, &length);
             close(taken);
             now();
         }
@@ -128,7 +155,7 @@ static void *server(void *argument) {
 
 static void *client(void *argument) {
     struct strand *this = argument;
-    char *buffer = calloc(1, bytes);
+    char *buffer = memset(malloc(bytes), 0x5a, bytes); /* untouched memory is one page of zeroes, always in the cache */
     struct sockaddr_in a = loopback(this->peer);
     int one = 1, s = this->socket;
     if (is("tcp-stream") || is("tcp-rr")) {
@@ -136,6 +163,11 @@ static void *client(void *argument) {
         if (is("tcp-rr")) setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         check(connect(s, (void *)&a, sizeof a), "connect");
     }
+    if (!is("connect")) limit(s, SO_SNDTIMEO, 10000);
+    if (is("udp-rr")) limit(s, SO_RCVTIMEO, 200);
+    uint16_t ports[PORTS];
+    unsigned place = 0;
+    for (int i = 0; is("connect") && i < PORTS; i++) ports[i] = held();
     double begin = now(), end = begin + seconds, count = 0;
     for (double t = begin; t < end; t = now()) {
         if (is("tcp-stream")) {
@@ -151,9 +183,17 @@ static void *client(void *argument) {
         } else {
             char end_of_stream;
             int opened = socket(AF_INET, SOCK_STREAM, 0);
-            struct timeval ten = {.tv_sec = 10};
-            setsockopt(opened, SOL_SOCKET, SO_SNDTIMEO, &ten, sizeof ten);
-            check(connect(opened, (void *)&a, sizeof a), "connect");
+            struct sockaddr_in here = loopback(ports[place++ % PORTS]);
+            struct tcp_info info;
+            socklen_t length = sizeof info;
+            limit(opened, SO_SNDTIMEO, 10000);
+            setsockopt(opened, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+            check(bind(opened, (void *)&here, sizeof here), "bind");
+            if (connect(opened, (void *)&a, sizeof a)) {
+                close(opened); /* the port's last connection has not ended yet: the next one will do */
+                continue;
+            }
+            getsockopt(opened, IPPROTO_TCP, TCP_INFO, &info, &length);
             shutdown(opened, SHUT_WR);
             recv(opened, &end_of_stream, 1, 0);
             close(opened);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wb_model::Class;
+use wb_model::{Class, Unit};
 
 use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
@@ -16,6 +16,7 @@ pub struct Builds {
     pub(crate) names: Names,
     pub(crate) rows: Set<RowKey>,
     pub(crate) params: Set<Box<[(Name, Name)]>>,
+    pub(crate) units: Vec<Option<Name>>,
     pub(crate) list: Vec<Build>,
     pub(crate) directions: Directions,
 }
@@ -200,6 +201,12 @@ impl Builds {
         let [profile, test, serial, case, metric] =
             [profile, test, serial, case, metric].map(|name| self.names.text(name));
         CheckId { naming, profile, test, serial, case, class, metric, statistic }
+    }
+
+    /// In which unit the values of a metric are, where its results say so.
+    pub fn unit(&self, row: Row) -> Option<Unit> {
+        let name = (*self.units.get(row.index())?)?;
+        Some(Unit::new(self.names.text(name)))
     }
 
     /// The metric that an identifier means; none where no build has it.

@@ -51,7 +51,7 @@ pub enum Naming {
 
 impl Naming {
     /// What stands between serial and case.
-    pub(crate) fn before_case(self) -> &'static str {
+    pub fn before_case(self) -> &'static str {
         match self {
             Self::RunPerf => ":./",
             Self::Weighbridge => ":",
@@ -59,7 +59,7 @@ impl Naming {
     }
 
     /// What stands between metric and statistic.
-    pub(crate) fn before_statistic(self) -> char {
+    pub fn before_statistic(self) -> char {
         match self {
             Self::RunPerf => '.',
             Self::Weighbridge => '#',

@@ -22,7 +22,7 @@ fn a_stream_of_a_window_arrives() {
             server.executor
         );
         assert!(sent.count > 100 && received.count > 100);
-        assert_eq!(sent.count, sent.service.histogram.len());
+        assert_eq!(sent.count, sent.service.count());
         assert_eq!(client.groups[0].transactions[1].ended - client.groups[0].transactions[1].began, 300_000_000);
     }
 }
@@ -36,11 +36,11 @@ fn requests_are_answered_over_every_protocol() {
             let (_, client, server) = run(&profile, &settings);
             for report in [&client, &server] {
                 let transaction = &report.groups[0].transactions[1];
-                assert_eq!(transaction.rounds.histogram.len(), 600, "{protocol:?} {threads}");
+                assert_eq!(transaction.rounds.count(), 600, "{protocol:?} {threads}");
                 assert_eq!(transaction.flowops.iter().map(|flowop| flowop.count).collect::<Vec<_>>(), [600, 600]);
             }
             let rounds = &client.groups[0].transactions[1].rounds;
-            println!("{protocol:?} {threads}: median {} ns", rounds.histogram.value_at_quantile(0.5));
+            println!("{protocol:?} {threads}: median {} ns", rounds.histogram().value_at_quantile(0.5));
         }
     }
 }
@@ -62,6 +62,26 @@ fn datagrams_go_in_batches_and_every_one_counts() {
             assert!(moved.server_received <= 3000 && received.flowops[0].count <= moved.server_received);
             assert!(received.flowops[0].count > 0);
         }
+    }
+}
+
+#[test]
+fn a_window_that_ends_amid_a_connection_loses_no_datagram() {
+    for threads in [128, 0] {
+        let settings = Settings { threads, ..Settings::default() };
+        let flowops = vec![
+            flowop("connect", Action::Connect(endpoint(Protocol::Udp))),
+            send(90),
+            receive(90),
+            flowop("disconnect", Action::Disconnect),
+        ];
+        let mut profile = profile(4, Protocol::Udp, transaction(WINDOW, flowops));
+        profile.groups[0].transactions.remove(0);
+        profile.groups[0].transactions.pop();
+        let (ended, ..) = run(&profile, &settings);
+        let moved = ended.datagrams[0];
+        assert!(moved.client_sent > 100, "{moved:?}");
+        assert_eq!((moved.client_sent, moved.server_sent), (moved.server_received, moved.client_received), "{threads}");
     }
 }
 

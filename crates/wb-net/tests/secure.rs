@@ -55,10 +55,10 @@ fn requests_are_answered() {
         let flowops = vec![send(90), receive(90)];
         let (_, client, server) = run(&profile(3, protocol, transaction(Extent::Iterations(200), flowops)), settings);
         for report in [&client, &server] {
-            assert_eq!(report.groups[0].transactions[1].rounds.histogram.len(), 600, "{protocol:?}");
+            assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
         }
         let rounds = &client.groups[0].transactions[1].rounds;
-        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.histogram.value_at_quantile(0.5));
+        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.histogram().value_at_quantile(0.5));
     });
 }
 
@@ -83,8 +83,8 @@ fn a_window_is_followed_by_requests_on_the_same_connection() {
         profile.groups[0].transactions.insert(2, transaction(WINDOW, vec![receive(65536)]));
         profile.groups[0].transactions.insert(3, transaction(Extent::Iterations(20), vec![send(90), receive(90)]));
         let (_, client, server) = run(&profile, settings);
-        assert_eq!(client.groups[0].transactions[3].rounds.histogram.len(), 40);
-        assert_eq!(server.groups[0].transactions[3].rounds.histogram.len(), 40);
+        assert_eq!(client.groups[0].transactions[3].rounds.count(), 40);
+        assert_eq!(server.groups[0].transactions[3].rounds.count(), 40);
     });
 }
 

@@ -1,34 +1,5 @@
-"use strict";
-// What the page does beyond being read: filter the overview, open what a link points into, copy commands,
-// and show everything on paper.
-
-const form = document.querySelector("form.tools");
-const filter = document.getElementById("filter");
-const shown = document.getElementById("shown");
-const rows = [...document.querySelectorAll("tr[data-cell]")];
-
-function narrow() {
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let count = 0;
-  for (const row of rows) {
-    const group = row.closest("tbody").querySelector("tr.group").textContent;
-    const text = `${group} ${row.textContent}`.toLowerCase();
-    row.hidden = !words.every((word) => text.includes(word));
-    const next = row.nextElementSibling;
-    if (next && next.classList.contains("why")) next.hidden = row.hidden;
-    if (!row.hidden) count += 1;
-  }
-  for (const body of document.querySelectorAll("table.overview tbody")) {
-    body.hidden = !body.querySelector("tr[data-cell]:not([hidden])");
-  }
-  shown.textContent = words.length ? `${count} of ${rows.length}` : "";
-}
-
-if (form && rows.length > 5) {
-  form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
-  filter.addEventListener("input", narrow);
-}
+// What any page does beyond being read: open what a link points into, copy what is to be typed or kept, and show
+// everything on paper.
 
 function reveal() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -40,23 +11,24 @@ function reveal() {
 addEventListener("hashchange", reveal);
 reveal();
 
-for (const command of document.querySelectorAll(".command")) {
+function copies(around, text) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "copy";
   button.addEventListener("click", async () => {
-    const code = command.querySelector("code");
     try {
-      await navigator.clipboard.writeText(code.textContent);
+      await navigator.clipboard.writeText(text.textContent);
       button.textContent = "copied";
     } catch {
-      getSelection().selectAllChildren(code);
+      getSelection().selectAllChildren(text);
       button.textContent = "selected";
     }
     setTimeout(() => { button.textContent = "copy"; }, 2000);
   });
-  command.append(button);
+  around.append(button);
 }
+
+for (const around of document.querySelectorAll(".command")) copies(around, around.querySelector("code"));
 
 let opened = [];
 addEventListener("beforeprint", () => {

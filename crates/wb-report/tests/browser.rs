@@ -7,7 +7,7 @@ mod specimen;
 
 use std::path::PathBuf;
 
-use chromium::Chromium;
+use chromium::browser;
 
 struct Page {
     _folder: tempfile::TempDir,
@@ -23,28 +23,13 @@ fn page() -> Page {
     Page { _folder: folder, file }
 }
 
-/// A browser, or none and a loud remark.
-fn browser() -> Option<Chromium> {
-    let browser = Chromium::start();
-    if browser.is_none() {
-        eprintln!("SKIPPED: no chromium here");
-    }
-    browser
-}
-
 #[test]
 #[ignore = "needs chromium: make test-system"]
 fn nothing_is_fetched_and_nothing_complains() {
     let (Some(mut browser), page) = (browser(), page()) else { return };
     browser.open(&page.file, 1280, "light");
     assert_eq!(browser.eval("document.querySelectorAll('h1').length"), 1);
-    let method = |event: &serde_json::Value| event["method"].as_str().unwrap_or_default().to_owned();
-    for event in &browser.events {
-        let complaint = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
-        assert!(!complaint.contains(&method(event).as_str()), "{event}");
-        let url = event["params"]["request"]["url"].as_str().unwrap_or("data:");
-        assert!(url.starts_with("data:") || url == format!("file://{}", page.file.display()), "fetched {url}");
-    }
+    browser.was_quiet(&page.file);
 }
 
 #[test]
@@ -54,10 +39,7 @@ fn no_width_makes_the_page_scroll_sideways() {
     for width in [360, 390, 768, 1280] {
         browser.open(&page.file, width, "light");
         for state in ["closed", "open"] {
-            let wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 \
-                        && !e.closest('.scroll') && !e.closest('svg')).map(e => e.outerHTML.slice(0, 80)).join('\\n')";
-            let scrolled = browser.eval("document.documentElement.scrollWidth");
-            assert_eq!(scrolled, width, "{state}: {}", browser.eval(wide).as_str().unwrap_or_default());
+            browser.fits(width, state);
             let bars = "new Set([...document.querySelectorAll('.overview .bar svg')].map(bar => { \
                         const box = bar.getBoundingClientRect(); return `${box.left} ${box.width}`; })).size";
             assert_eq!(browser.eval(bars), 1, "the bars of the overview are not on one scale");

@@ -175,7 +175,10 @@ impl Error {
         match self {
             // Each where it stands, rather than how many there are.
             Self::Profile(faults) => {
-                faults.faults().iter().for_each(|fault| Place { what: fault, within: self }.tell(console));
+                if faults.shown().len() < faults.faults().len() {
+                    eprintln!("error: {faults}");
+                }
+                faults.shown().iter().for_each(|fault| Place { what: fault, within: self }.tell(console));
             }
             _ => Place { what: self, within: self }.tell(console),
         }

@@ -3,6 +3,7 @@
 //! Start with [`Outcome::of`].
 
 mod decide;
+mod history;
 mod told;
 
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 
 pub use decide::{Decided, Method};
+pub use history::{History, Judged};
 pub use told::{Difference, Interval, RunTold, Statistics};
 
 use crate::build::Builds;

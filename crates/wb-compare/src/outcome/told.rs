@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::BuildTold;
 use crate::build::{Build, Builds, Row, Run};
 use crate::statistical::{self, Needs, NoiseUse, Unit, Verdict};
-use crate::tolerance::score::{Part, Term};
+use crate::tolerance::score::Part;
 
 /// What was said of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ pub struct Interval {
 }
 
 /// A parameter in which both sides differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// The parameter.
     pub name: String,
@@ -124,20 +124,18 @@ impl Statistics {
 
 /// A part's name, difference and weight.
 pub(super) fn part(part: &Part) -> (String, f64, f64) {
-    let name = match part.term {
-        Term::Raw => "raw".to_owned(),
-        Term::Model(at) => format!("model {at}"),
-        Term::ModelRaw(at) => format!("raw against the average of model {at}"),
-        Term::BuildsAverage => "average over the builds, twice".to_owned(),
-        Term::NOutOfResults => "builds beyond the tolerance".to_owned(),
-    };
     // JSON has no infinity; a float's largest says it as well.
-    (name, part.difference.clamp(f64::MIN, f64::MAX), part.weight)
+    (part.term.to_string(), part.difference.clamp(f64::MIN, f64::MAX), part.weight)
 }
 
 /// The parameters in which the first and the last build differ.
 pub(super) fn differences(builds: &Builds, row: Row) -> Vec<Difference> {
     let [src, .., dst] = builds.list() else { return Vec::new() };
+    differences_of(builds, [src, dst], row)
+}
+
+/// The parameters in which two builds differ.
+pub(super) fn differences_of(builds: &Builds, [src, dst]: [&Build; 2], row: Row) -> Vec<Difference> {
     let (Some(src), Some(dst)) = (src.readings(row).next(), dst.readings(row).next()) else { return Vec::new() };
     if src.params == dst.params {
         return Vec::new();

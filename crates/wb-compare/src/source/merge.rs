@@ -37,6 +37,10 @@ pub(super) fn merge(
         let (case, name) = (here(&metric.case), here(&metric.metric));
         let key = RowKey { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
         let row = builds.rows.insert_full(key).0;
+        if let Some(unit) = &metric.unit {
+            builds.units.resize(builds.units.len().max(row + 1), None);
+            builds.units[row] = Some(here(unit));
+        }
         let reading = Reading {
             mean: metric.mean,
             stddev: metric.stddev,

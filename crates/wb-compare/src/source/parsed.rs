@@ -30,6 +30,8 @@ pub(crate) struct ParsedMetric {
     pub(crate) case: Name,
     pub(crate) class: Class,
     pub(crate) metric: Name,
+    /// In which unit its values are, where the file says so.
+    pub(crate) unit: Option<Name>,
     pub(crate) mean: Value,
     pub(crate) stddev: Value,
     pub(crate) primary: bool,

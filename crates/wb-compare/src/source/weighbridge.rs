@@ -53,6 +53,8 @@ struct Declared<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     class: Class,
+    #[serde(borrow)]
+    unit: Cow<'a, str>,
     direction: Direction,
     primary: bool,
 }
@@ -95,7 +97,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
     let params = parsed.keep_params(params);
-    for Metric { metric: Declared { name, class, direction, primary }, worker, summary } in &cell.metrics {
+    for Metric { metric: Declared { name, class, unit, direction, primary }, worker, summary } in &cell.metrics {
         let name = worker.as_ref().map_or(name.to_string(), |worker| format!("{name}@{worker}"));
         let key = format!("{class}/{name}");
         let first = parsed.samples.len();
@@ -108,6 +110,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
             case,
             class: *class,
             metric: parsed.names.intern(&name),
+            unit: Some(parsed.names.intern(unit)),
             mean: known(summary.as_ref().map(|summary| summary.mean)),
             // Of one sample, or of a mean of zero, there is none.
             stddev: summary.as_ref().and_then(|summary| summary.stddev_percent).map_or(Value::Missing, Value::from),
@@ -206,6 +209,7 @@ mod tests {
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!((first.mean, first.stddev, first.primary), (Value::Known(3.5), Value::Known(7.0), true));
         assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));
+        assert_eq!(first.unit.map(|unit| parsed.names.text(unit)), Some("mflops"));
         assert_eq!((parsed.names.text(second.metric), second.mean), ("cpu@vm1", Value::Invalid));
         assert_eq!(&parsed.samples[second.samples.clone()], [0.5]);
         assert_eq!(parsed.names.text(first.case), "grid=XS,threads=1");

@@ -58,7 +58,7 @@ impl Default for Options {
     }
 }
 
-/// The last build against the first.
+/// A build against the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// What any of the two has, in the builds' order.
@@ -97,7 +97,13 @@ pub struct Check {
 
 /// Compares the last build with the first, by what `models` say of noise where they do; none with fewer than two.
 pub fn compare(builds: &Builds, models: &[NoiseModel], options: &Options) -> Option<Comparison> {
-    let [src, .., dst] = builds.list() else { return None };
+    against(builds, builds.list().len().checked_sub(1)?, models, options)
+}
+
+/// Compares a build with the first, by its place among the builds; none where that is no later one.
+pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &Options) -> Option<Comparison> {
+    let [src, later @ ..] = builds.list() else { return None };
+    let dst = later.get(build.checked_sub(1)?)?;
     let sides = [src, dst];
     let known = Known::bind(models, builds);
     let rows: Vec<Row> = builds.rows().collect();

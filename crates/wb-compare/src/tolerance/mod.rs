@@ -193,7 +193,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// By what a score is multiplied so that positive is better; none where neither way is.
-    fn sense(&self, check: Check) -> Option<f64> {
+    pub fn sense(&self, check: Check) -> Option<f64> {
         let Check { row, statistic, .. } = check;
         let modelled = self.models.iter().any(|model| model.entry(row, statistic).is_some());
         let id = self.builds.id(row, statistic);

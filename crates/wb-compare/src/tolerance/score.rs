@@ -3,6 +3,8 @@
 //! Source of the formulas: run-perf, `RelativeResults._calculate_test_difference`, `ModelLinearRegression.check_result`,
 //! `AveragesModifier`, `NOutOfResultsModifier`.
 
+use std::fmt;
+
 use crate::build::{Builds, Row};
 use crate::id::{CheckId, Statistic};
 use crate::model::{Entry, Model};
@@ -21,6 +23,18 @@ pub enum Term {
     BuildsAverage,
     /// In how many builds the score was beyond the tolerance.
     NOutOfResults,
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Raw => f.write_str("raw"),
+            Self::Model(at) => write!(f, "model {at}"),
+            Self::ModelRaw(at) => write!(f, "raw against the average of model {at}"),
+            Self::BuildsAverage => f.write_str("average over the builds, twice"),
+            Self::NOutOfResults => f.write_str("builds beyond the tolerance"),
+        }
+    }
 }
 
 /// A part of a score.

@@ -13,10 +13,12 @@ use super::{
     clock::{self, Nanos},
     counters::Counters,
     interrupt::Interruptible,
+    jots::Jots,
     plan::GroupPlan,
     raw::RawLog,
     strand::{Context, Step, Strand},
-    tally::{FlowopTally, Intervals, Published, StrandTally, Times, TransactionTally},
+    tally::{FlowopTally, Intervals, Published, StrandTally, TransactionTally},
+    times::Times,
     usage::Usage,
     wait,
     work::{Fault, Settings, StrandTotals},
@@ -88,6 +90,7 @@ pub(super) struct Notes {
     pub(super) transactions: Vec<TransactionTally>,
     pub(super) usage: Usage,
     pub(super) published: Arc<Published>,
+    jots: Jots,
     pub(super) raw: Option<RawLog>,
     pub(super) counters: Option<Counters>,
     cpu: bool,
@@ -124,7 +127,8 @@ impl Notes {
             })
             .collect();
         let (cpu, record) = (settings.flowop_cpu, !settings.bare);
-        Self { group, plan, transactions, usage: Usage::default(), published, raw, counters: None, cpu, record }
+        let (jots, usage) = (Jots::new(), Usage::default());
+        Self { group, plan, transactions, usage, published, jots, raw, counters: None, cpu, record }
     }
 
     /// Opens what counts for the thread that calls.
@@ -137,6 +141,7 @@ impl Notes {
     }
 
     pub(super) fn begin(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
+        self.jots.record(&mut self.transactions);
         let tally = &mut self.transactions[transaction];
         tally.began = tally.began.min(began);
         if self.record {
@@ -156,6 +161,7 @@ impl Notes {
             buffer,
             transactions: &mut self.transactions,
             published: &self.published,
+            jots: &mut self.jots,
             raw: self.raw.as_mut(),
             counters: self.counters.as_mut(),
             cpu: self.cpu,
@@ -164,6 +170,7 @@ impl Notes {
     }
 
     pub(super) fn part(mut self, strands: &[Strand]) -> Part {
+        self.jots.record(&mut self.transactions);
         if let Some(raw) = &mut self.raw {
             raw.hand_over();
         }

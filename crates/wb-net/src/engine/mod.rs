@@ -1,7 +1,7 @@
 //! The engine: strands, the threads that carry them out, and what is counted.
 //!
 //! Start with [`work`] (what a site is told and tells), then [`site`] (who drives), [`strand`] (what a strand does
-//! next) and [`hand`] and [`event`] (on which threads). [`tally`] is what is counted.
+//! next) and [`hand`] and [`event`] (on which threads). [`tally`] is what is counted, [`times`] how long things took.
 
 pub mod clock;
 mod counters;
@@ -10,6 +10,7 @@ mod event;
 mod hand;
 pub(crate) mod histogram;
 mod interrupt;
+mod jots;
 mod plan;
 pub mod raw;
 pub mod report;
@@ -18,6 +19,7 @@ mod sizes;
 mod strand;
 pub mod tally;
 pub mod team;
+pub mod times;
 pub mod usage;
 mod wait;
 pub mod work;

@@ -8,58 +8,15 @@ use std::{
     },
 };
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::clock::Nanos;
-
-/// The longest time that a histogram tells from longer ones: an hour.
-const LONGEST: Nanos = 3_600_000_000_000;
+use super::{clock::Nanos, times::Times};
 
 /// Of the histograms of intervals; about 1 % of a value.
 const INTERVAL_DIGITS: u8 = 2;
 
 /// So many intervals are made ready before a transaction; more are made as they come.
 const READY: u64 = 256;
-
-/// How long things took.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Times {
-    /// Together, in nanoseconds.
-    pub sum: u64,
-    /// Each, in nanoseconds from 1 to an hour.
-    #[serde(with = "super::histogram")]
-    pub histogram: Histogram<u32>,
-}
-
-impl Times {
-    /// None yet, kept to so many significant digits.
-    pub fn new(digits: u8) -> Self {
-        let histogram =
-            Histogram::new_with_bounds(1, LONGEST, digits).expect("one to an hour are bounds of a histogram");
-        Self { sum: 0, histogram }
-    }
-
-    #[inline]
-    pub(crate) fn record(&mut self, nanos: Nanos) {
-        self.sum += nanos;
-        self.histogram.saturating_record(nanos.max(1));
-    }
-
-    /// So many times the same.
-    #[inline]
-    pub(crate) fn record_many(&mut self, nanos: Nanos, times: u64) {
-        self.sum += nanos * times;
-        self.histogram.saturating_record_n(nanos.max(1), times as u32);
-    }
-
-    /// Adds others.
-    pub fn add(&mut self, other: &Self) {
-        self.sum += other.sum;
-        // Both have the same bounds, so that nothing can be out of them.
-        let _: Result<(), _> = self.histogram.add(&other.histogram);
-    }
-}
 
 /// What one flowop did.
 #[derive(Debug, Clone, Serialize, Deserialize)]

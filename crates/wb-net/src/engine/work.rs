@@ -69,6 +69,8 @@ pub struct Settings {
     pub bare: bool,
     /// The ports on which a server may take connections.
     pub ports: Option<(u16, u16)>,
+    /// The client cuts transactions after so long, in nanoseconds.
+    pub limit: Option<Nanos>,
 }
 
 impl Default for Settings {
@@ -83,6 +85,7 @@ impl Default for Settings {
             raw: false,
             bare: false,
             ports: None,
+            limit: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Whether a profile is fit to be run on this system.
 
+use std::collections::BTreeSet;
+
 use super::fault::{Faults, Note};
 use super::profile::Profile;
 use super::read::{Read, parse};
@@ -15,6 +17,8 @@ pub enum Check {
         profile: Profile,
         /// What is to be known of it.
         notes: Vec<Note>,
+        /// The variables that it uses.
+        variables: BTreeSet<String>,
     },
     /// It cannot be understood.
     Wrong(Faults),
@@ -24,6 +28,8 @@ pub enum Check {
         profile: Profile,
         /// What is to be known of it.
         notes: Vec<Note>,
+        /// The variables that it uses.
+        variables: BTreeSet<String>,
         /// What this system cannot do.
         lacks: Vec<Lack>,
     },
@@ -33,9 +39,9 @@ pub enum Check {
 pub fn check(name: &str, text: &str, variables: &Variables) -> Check {
     match parse(name, text, variables) {
         Err(faults) => Check::Wrong(faults),
-        Ok(Read { profile, notes }) => match lacks(&profile) {
-            lacks if lacks.is_empty() => Check::Fine { profile, notes },
-            lacks => Check::Lacks { profile, notes, lacks },
+        Ok(Read { profile, notes, variables }) => match lacks(&profile) {
+            lacks if lacks.is_empty() => Check::Fine { profile, notes, variables },
+            lacks => Check::Lacks { profile, notes, variables, lacks },
         },
     }
 }

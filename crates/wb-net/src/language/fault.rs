@@ -27,6 +27,9 @@ pub struct Fault {
     pub help: Option<String>,
 }
 
+/// So many are shown; who has more corrects these first.
+const SHOWN: usize = 20;
+
 /// Everything that is wrong with a text, in its order; at least one.
 #[derive(Debug)]
 pub struct Faults {
@@ -63,6 +66,11 @@ impl Faults {
         &self.faults
     }
 
+    /// The first of them, where there are very many.
+    pub fn shown(&self) -> &[Fault] {
+        &self.faults[..self.faults.len().min(SHOWN)]
+    }
+
     /// Where the text comes from, as people call it.
     pub fn source_name(&self) -> &str {
         self.source.name()
@@ -86,7 +94,11 @@ impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.single() {
             Some(fault) => fault.fmt(f),
-            None => write!(f, "`{}` has {} faults", self.source_name(), self.faults.len()),
+            None => {
+                let (name, all) = (self.source_name(), self.faults.len());
+                write!(f, "`{name}` has {all} faults")?;
+                if all > SHOWN { write!(f, "; these are the first {SHOWN}") } else { Ok(()) }
+            }
         }
     }
 }
@@ -108,7 +120,7 @@ impl Diagnostic for Faults {
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         let several = self.single().is_none();
-        several.then(|| Box::new(self.faults.iter().map(|fault| fault as &dyn Diagnostic)) as _)
+        several.then(|| Box::new(self.shown().iter().map(|fault| fault as &dyn Diagnostic)) as _)
     }
 }
 

@@ -4,6 +4,7 @@ use super::attributes::Attributes;
 use super::endpoint::endpoint;
 use super::markup::Tag;
 use super::message::{files, message};
+use super::nearest::nearest;
 use super::options::Options;
 use super::profile::{Action, BATCH, Flowop};
 use super::quantity::{rate, time, whole};
@@ -26,7 +27,14 @@ pub(super) struct Placed {
 pub(super) fn flowop(scope: &mut Scope, tag: &Tag, processes: u32) -> Option<Placed> {
     let faults_before = scope.fault_count();
     let attributes = Attributes::read(scope, tag, &["type", "options"]);
-    let (name, deed) = kind(scope, tag, &attributes)?;
+    let Some((name, deed)) = kind(scope, tag, &attributes) else {
+        // Of a slip of the keyboard the rest is looked at, too; what is something else has options of its own.
+        let given = attributes.raw("type").map_or("", |given| given.as_str());
+        if !is_removed(given) && nearest(given, FLOWOPS.map(|(name, _)| name)).is_some() {
+            Options::check_names(scope, attributes.raw("options"));
+        }
+        return None;
+    };
     let options = Options::read(scope, attributes.raw("options"), name, deed.family());
 
     let connection = options.get(scope, "conn", |text| {
@@ -88,12 +96,16 @@ fn kind(scope: &mut Scope, tag: &Tag, attributes: &Attributes) -> Option<(&'stat
     attributes.get(scope, "type", |name| {
         flowop_type(name).ok_or_else(|| {
             let wrong = Wrong::new(format!("there is no flowop `{name}`"), "unknown");
-            if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
+            if is_removed(name) {
                 return wrong.help(format!("`{name}` belongs to a dialect that uperf no longer speaks either"));
             }
             wrong.near(name, known()).help(format!("known are {}", known().join(", ")))
         })
     })
+}
+
+fn is_removed(name: &str) -> bool {
+    REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name))
 }
 
 fn think(scope: &mut Scope, what: &Subject) -> Option<Action> {

@@ -6,7 +6,7 @@ use super::scope::{Scope, Wrong};
 use super::text::Span;
 
 /// What a datagram of UDP holds over IPv4.
-const LARGEST_DATAGRAM: u32 = 65_507;
+pub const LARGEST_DATAGRAM: u32 = 65_507;
 
 /// Reports what uses a connection that is certainly not open, or cannot pass through the one that is.
 ///

@@ -24,6 +24,7 @@ mod words;
 
 pub use check::{Check, check};
 pub use fault::{Fault, Faults, Note};
+pub use follow::LARGEST_DATAGRAM;
 pub use profile::*;
 pub use read::{Read, parse, text_of};
 pub use variables::Variables;

@@ -41,6 +41,16 @@ impl Options {
         options
     }
 
+    /// Reports options that mean nothing on any flowop, where it is not known which one it is.
+    pub(super) fn check_names(scope: &mut Scope, text: Option<&Text>) {
+        for word in text.map_or_else(Vec::new, |text| words(scope, text).0) {
+            let key = word.part(0..word.as_str().find('=').unwrap_or(word.as_str().len()));
+            if known(key.as_str()).is_none() {
+                scope.fault(key.span(), no_option(key.as_str()));
+            }
+        }
+    }
+
     fn find(&self, name: &str) -> Option<&Given> {
         self.given.iter().find(|given| given.word.name == name)
     }
@@ -108,7 +118,7 @@ impl Given {
             None => (text.clone(), None),
         };
         let name = key.as_str();
-        let Some(word) = OPTIONS.iter().find(|word| word.name.eq_ignore_ascii_case(name)) else {
+        let Some(word) = known(name) else {
             scope.fault(key.span(), unknown(name, on, family));
             return None;
         };
@@ -131,16 +141,26 @@ impl Given {
     }
 }
 
-fn unknown(name: &str, on: &str, family: Family) -> Wrong {
+fn known(name: &str) -> Option<&'static Word> {
+    OPTIONS.iter().find(|word| word.name.eq_ignore_ascii_case(name))
+}
+
+fn no_option(name: &str) -> Wrong {
     let wrong = Wrong::new(format!("there is no option `{name}`"), "unknown");
     if REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name)) {
         return wrong.help(format!("`{name}` belongs to a dialect that uperf no longer speaks either"));
     }
+    wrong.near(name, OPTIONS.iter().map(|word| word.name))
+}
+
+fn unknown(name: &str, on: &str, family: Family) -> Wrong {
+    let wrong = no_option(name);
+    if wrong.has_help() {
+        return wrong;
+    }
     let known = OPTIONS.iter().filter(|word| word.on.contains(&family) && !word.name.starts_with("sctp_"));
     let known: Vec<_> = known.map(|word| word.name).collect();
-    wrong
-        .near(name, OPTIONS.iter().map(|word| word.name))
-        .help(format!("`{on}` knows {}, and some of SCTP", known.join(", ")))
+    wrong.help(format!("`{on}` knows {}, and some of SCTP", known.join(", ")))
 }
 
 /// The words of `text`, and whether these are all. A word that is nothing but a variable stands for the options

@@ -1,12 +1,13 @@
 //! From a profile's text to a [`Profile`], with everything that is wrong or worth knowing.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::fault::{Faults, Note};
 use super::markup::tags;
 use super::profile::Profile;
 use super::scope::{Scope, Wrong};
-use super::tree::tree;
+use super::tree::{ELEMENTS, no_profile, tree};
 use super::variables::Variables;
 
 /// Larger files are no profiles.
@@ -19,6 +20,8 @@ pub struct Read {
     pub profile: Profile,
     /// What is to be known of it, in the text's order.
     pub notes: Vec<Note>,
+    /// The variables that it uses.
+    pub variables: BTreeSet<String>,
 }
 
 /// Reads a profile as uperf 1.0.8 does, but reports all that is wrong with it.
@@ -30,10 +33,16 @@ pub fn parse(source_name: &str, text: &str, variables: &Variables) -> Result<Rea
     }
     let mut scope = Scope::new(text, variables);
     let tags = tags(&mut scope);
+    let is_element = |name: &str| ELEMENTS.iter().any(|element| element.eq_ignore_ascii_case(name));
+    if !tags.iter().any(|tag| is_element(&tag.name)) {
+        // What else is wrong with a text that is something else helps nobody.
+        return Err(single(source_name, text, text.len(), no_profile()));
+    }
     let stem = Path::new(source_name).file_stem().map_or(source_name.into(), |stem| stem.to_string_lossy());
     let profile = tree(&mut scope, &tags, &stem);
+    let variables = scope.used();
     let notes = scope.finish().map_err(|faults| Faults::new(source_name, text, faults))?;
-    Ok(Read { profile, notes })
+    Ok(Read { profile, notes, variables })
 }
 
 /// The text of a profile's file.

@@ -30,6 +30,11 @@ impl Wrong {
         self
     }
 
+    /// Whether the way out is told.
+    pub(super) fn has_help(&self) -> bool {
+        self.help.is_some()
+    }
+
     /// With what was probably meant, if anything known is near.
     pub(super) fn near<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         if let Some(near) = nearest(given, known) {
@@ -47,6 +52,7 @@ pub(super) struct Scope<'a> {
     variables: &'a Variables,
     lines: Vec<usize>,
     unset: BTreeSet<String>,
+    used: BTreeSet<String>,
     faults: Vec<Fault>,
     notes: Vec<Note>,
 }
@@ -54,7 +60,15 @@ pub(super) struct Scope<'a> {
 impl<'a> Scope<'a> {
     pub(super) fn new(source: &'a str, variables: &'a Variables) -> Self {
         let lines = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { source, variables, lines, unset: BTreeSet::new(), faults: Vec::new(), notes: Vec::new() }
+        Self {
+            source,
+            variables,
+            lines,
+            unset: BTreeSet::new(),
+            used: BTreeSet::new(),
+            faults: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     pub(super) fn fault(&mut self, span: Span, wrong: Wrong) {
@@ -67,6 +81,11 @@ impl<'a> Scope<'a> {
     pub(super) fn note(&mut self, span: Span, message: impl Into<String>) {
         let (line, column) = self.position(span.start);
         self.notes.push(Note { span, line, column, message: message.into() });
+    }
+
+    /// The variables that have been used so far.
+    pub(super) fn used(&self) -> BTreeSet<String> {
+        self.used.clone()
     }
 
     /// How many faults there are so far; tells whether a part has any.
@@ -107,6 +126,7 @@ impl<'a> Scope<'a> {
                 continue;
             };
             expanded.append(&text.part(at..start));
+            self.used.insert(name.to_owned());
             let place = text.part(start..end).span();
             match self.variables.get(name) {
                 Some(value) => expanded.fill(&value, place),

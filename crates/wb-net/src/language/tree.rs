@@ -11,7 +11,7 @@ use super::text::Span;
 
 /// More are a slip of the keyboard, and could not be started.
 const MOST_STRANDS: u64 = 1 << 20;
-const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
+pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
 
 /// Builds the profile; it is only good for use if no fault has been reported.
 ///
@@ -157,8 +157,7 @@ impl Builder<'_, '_> {
         let end = scope.source.len();
         match start {
             None if groups.is_empty() => {
-                let wrong = Wrong::new("there is no profile in this text", "");
-                scope.fault(end..end, wrong.help("a profile starts with `<profile name=\"…\">`"));
+                scope.fault(end..end, no_profile());
             }
             Some(start) if groups.is_empty() => {
                 let wrong = Wrong::new("a profile without groups", "it does nothing");
@@ -168,6 +167,11 @@ impl Builder<'_, '_> {
         }
         Profile { name, groups: groups.into_iter().map(|draft| draft.finish(scope)).collect() }
     }
+}
+
+/// What is said of a text that is something else.
+pub(super) fn no_profile() -> Wrong {
+    Wrong::new("there is no profile in this text", "").help("a profile starts with `<profile name=\"…\">`")
 }
 
 impl Draft {

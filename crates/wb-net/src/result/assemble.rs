@@ -9,7 +9,8 @@ use super::{
 use crate::engine::{
     clock::Nanos,
     report::{GroupReport, Report},
-    tally::{FlowopTally, Times, TransactionTally},
+    tally::{FlowopTally, TransactionTally},
+    times::Times,
     usage::Usage,
     work::{Executor, Settings},
 };
@@ -119,7 +120,7 @@ impl GroupParts<'_> {
                     Some(format!("{name}: cut after {} s of {} s", rounded(seconds(tally)), window.as_secs_f64()))
                 }
                 Extent::Iterations(each) if !self.settings.bare => {
-                    let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.histogram.len());
+                    let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
                     (done < wanted).then(|| {
                         format!("{name}: cut after {} s, {done} of {wanted} rounds were done", rounded(seconds(tally)))
                     })
@@ -218,7 +219,7 @@ impl GroupParts<'_> {
             throughput: totals.throughput,
             operations: totals.operations,
             operations_per_second: totals.operations_per_second,
-            rounds: (!self.settings.bare).then(|| tally.rounds.histogram.len()),
+            rounds: (!self.settings.bare).then(|| tally.rounds.count()),
             latency: Latency::of(&tally.rounds),
             response: tally.response.as_ref().and_then(Latency::of),
             lag: tally.lag.as_ref().and_then(Latency::of),
@@ -247,29 +248,42 @@ impl GroupParts<'_> {
     }
 }
 
+/// What a side of a group moved.
+#[derive(Default)]
+struct Moved {
+    /// How long, by the clock of the side that counted
+    seconds: f64,
+    /// The same by the client's clock
+    by_client: f64,
+    /// Bytes
+    sent: u64,
+    /// Bytes
+    received: u64,
+}
+
 /// Of these transactions of groups.
 fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>) -> Totals {
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
     let mut times: Option<Times> = None;
-    // Time, sent and received of each group's sides, each by the clock of the side that counted it.
-    let mut moved: Vec<(f64, u64, u64)> = Vec::new();
-    let mut of_groups = 0;
+    let mut moved: Vec<Moved> = Vec::new();
     for (group, positions) in groups {
         // One transaction after the other: rates are of their bytes over their time together.
-        let mut sides: BTreeMap<bool, (f64, u64, u64)> = BTreeMap::new();
+        let mut sides: BTreeMap<bool, Moved> = BTreeMap::new();
+        let mut by_client = 0.0;
         for position in positions {
             let (Some(client), Some(written)) = (group.tally(position), group.group.transactions.get(position)) else {
                 continue;
             };
             spans.push((client.began, client.ended));
+            by_client += seconds(client);
             let mut add = |server: bool, tally: &TransactionTally| {
                 let side = sides.entry(server).or_default();
-                side.0 += seconds(tally);
+                side.seconds += seconds(tally);
                 for (flowop, tally) in written.flowops.iter().zip(&tally.flowops) {
                     match sends(flowop).map(|sends| sends != server) {
-                        Some(true) => side.1 += tally.bytes,
-                        Some(false) => side.2 += tally.bytes,
+                        Some(true) => side.sent += tally.bytes,
+                        Some(false) => side.received += tally.bytes,
                         None => {}
                     }
                 }
@@ -290,7 +304,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>
                 totals.timeouts += flowop.timeouts;
                 totals.late += flowop.late;
             }
-            totals.rounds += client.rounds.histogram.len();
+            totals.rounds += client.rounds.count();
             match &mut times {
                 Some(times) => times.add(&client.rounds),
                 None => times = Some(client.rounds.clone()),
@@ -300,22 +314,21 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupParts<'a>, Vec<usize>)>
             totals.rounds +=
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
-        of_groups += usize::from(!sides.is_empty());
-        moved.extend(sides.into_values());
+        moved.extend(sides.into_values().map(|side| Moved { by_client, ..side }));
         let Datagrams { client_sent, server_received, server_sent, client_received } = group.datagrams;
         totals.lost_datagrams +=
             client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
     }
     totals.seconds = covered(spans) as f64 / 1e9;
     let (mut received_rate, mut sent_rate) = (0.0, 0.0);
-    for (time, sent, received) in moved {
+    for Moved { seconds, by_client, sent, received } in moved {
         totals.sent_bytes += sent;
         totals.received_bytes += received;
-        // Groups that do not run at the same time do not add up to more than ever flowed.
-        let time = if of_groups > 1 { time.max(totals.seconds) } else { time };
-        if time > 0.0 {
-            sent_rate += sent as f64 / time;
-            received_rate += received as f64 / time;
+        if seconds > 0.0 && totals.seconds > 0.0 {
+            // Groups that run one after the other do not add up to more than ever flowed.
+            let share = by_client / totals.seconds;
+            sent_rate += sent as f64 / seconds * share;
+            received_rate += received as f64 / seconds * share;
         }
     }
     let per_second = |count: u64| (totals.seconds > 0.0).then(|| count as f64 / totals.seconds);

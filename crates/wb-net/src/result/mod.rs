@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::usage::Usage;
+use crate::language::Profile;
 use crate::netstat::Counted;
 use crate::transport::Info;
 
@@ -36,6 +37,21 @@ pub struct RunResult {
     pub groups: Vec<GroupResult>,
     /// The machines that took part: the client first, then the servers.
     pub machines: Vec<Machine>,
+}
+
+impl RunResult {
+    /// Of a run that was not begun because this machine cannot do it.
+    pub fn unsupported(profile: &Profile, why: String) -> Self {
+        Self {
+            profile: profile.name.clone(),
+            seed: 0,
+            outcome: Outcome::Unsupported { why },
+            notes: Vec::new(),
+            totals: Totals::default(),
+            groups: Vec::new(),
+            machines: Vec::new(),
+        }
+    }
 }
 
 /// How a run ended.

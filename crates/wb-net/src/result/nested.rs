@@ -5,7 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::tally::{Intervals, Times};
+use super::times::quantile;
+use crate::engine::{tally::Intervals, times::Times};
 
 /// The latency percentiles of the rows, and the quantiles that they are: 99.9 / 100 is not 0.999 to a computer.
 const PERCENTILES: [(f64, f64); 8] =
@@ -43,15 +44,18 @@ pub struct NestedRow {
 impl NestedLatency {
     /// Of all rounds and those of each interval; none where there are no rounds.
     pub(super) fn of(all: &Times, intervals: &Intervals) -> Option<Self> {
-        let each: Vec<&Times> = intervals.times.iter().filter(|times| !times.histogram.is_empty()).collect();
+        let each: Vec<_> = intervals.times.iter().map(|times| (times, times.histogram())).collect();
+        let each: Vec<_> = each.into_iter().filter(|(_, histogram)| !histogram.is_empty()).collect();
+        let cumulative = all.histogram();
         if each.is_empty() {
             return None;
         }
-        let row = |(percentile, quantile): (f64, f64)| {
-            let mut sorted: Vec<u64> = each.iter().map(|times| times.at(quantile)).collect();
+        let row = |(percentile, wanted): (f64, f64)| {
+            let mut sorted: Vec<u64> =
+                each.iter().map(|(times, histogram)| quantile(times, histogram, wanted)).collect();
             sorted.sort_unstable();
             let over = OVER_INTERVALS.iter().filter_map(|over| nearest_rank(&sorted, *over));
-            let (cumulative_ns, over_intervals_ns) = (all.at(quantile), over.collect());
+            let (cumulative_ns, over_intervals_ns) = (quantile(all, &cumulative, wanted), over.collect());
             NestedRow { percentile, cumulative_ns, over_intervals_ns }
         };
         Some(Self {

@@ -1,9 +1,10 @@
 //! Times as people read them: a mean, quantiles, and the histogram for whoever wants more.
 
+use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{histogram, tally::Times};
+use crate::engine::{histogram, times::Times};
 
 /// How long something took, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +21,8 @@ pub struct Latency {
     pub histogram: String,
 }
 
-/// Quantiles of times, in nanoseconds: to three significant digits, two where many strands share the memory.
+/// Quantiles of times, in nanoseconds: to three significant digits, two where many strands share the memory. The
+/// shortest and the longest are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Percentiles {
@@ -40,33 +42,31 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
-impl Times {
-    /// The value at a quantile. A bucket's upper end can lie above what was ever recorded.
-    pub(super) fn at(&self, quantile: f64) -> u64 {
-        self.histogram.value_at_quantile(quantile).min(self.histogram.max())
-    }
+/// The value at a quantile of a histogram of these times. A bucket's ends can lie beyond what was ever recorded.
+pub(super) fn quantile(times: &Times, histogram: &Histogram<u32>, quantile: f64) -> u64 {
+    histogram.value_at_quantile(quantile).min(times.max).max(times.min)
 }
 
 impl Latency {
     /// Of times, if there are any.
     pub(super) fn of(times: &Times) -> Option<Self> {
-        let histogram = &times.histogram;
+        let histogram = times.histogram();
         let count = histogram.len();
         if count == 0 {
             return None;
         }
-        let at = |quantile| times.at(quantile);
+        let at = |wanted| quantile(times, &histogram, wanted);
         let percentiles = Percentiles {
-            min_ns: histogram.min(),
+            min_ns: times.min,
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p99_9_ns: at(0.999),
             p99_99_ns: at(0.9999),
-            max_ns: histogram.max(),
+            max_ns: times.max,
         };
         let mean_ns = times.sum as f64 / count as f64;
-        Some(Self { count, mean_ns, percentiles, histogram: histogram::encoded(histogram).ok()? })
+        Some(Self { count, mean_ns, percentiles, histogram: histogram::encoded(&histogram).ok()? })
     }
 
     /// How often each time was taken, times ascending: in nanoseconds, each the middle of those that are not told

@@ -164,7 +164,8 @@ impl Run {
         };
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
-        let settings = Settings { raw: false, cpus: Vec::new(), ports: None, ..self.settings.clone() };
+        let limit = self.limit.map(|limit| limit.as_nanos() as u64);
+        let settings = Settings { raw: false, cpus: Vec::new(), ports: None, limit, ..self.settings.clone() };
         let assignment =
             Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };
         let (orders, mut to_send) = unbounded_channel::<Order>();

@@ -75,6 +75,7 @@ pub async fn coordinate(
         reports: (0..count).map(|_| None).collect(),
         executors: vec![None; count],
         cut: Vec::new(),
+        begun: false,
         limit,
         parties,
         events,
@@ -108,6 +109,8 @@ struct Coordinator<'a> {
     reports: Vec<Option<Report>>,
     executors: Vec<Option<Executor>>,
     cut: Vec<(usize, usize)>,
+    /// Whether there can be anything to report.
+    begun: bool,
     limit: Option<Duration>,
     observer: &'a mut dyn Observer,
 }
@@ -122,13 +125,14 @@ struct Progressing {
     settling: bool,
     told_to_finish: bool,
     deadline: Option<Instant>,
-    /// The last that was heard of datagram connections, by host, strand and ordinal.
-    datagrams: BTreeMap<(u32, u32, u32), Datagrams>,
+    /// The last that was heard of datagram connections, by host and strand.
+    datagrams: BTreeMap<(u32, u32), Datagrams>,
 }
 
 impl Coordinator<'_> {
     async fn carry_out(&mut self) -> Result<(), Failure> {
         self.introduce().await?;
+        self.begun = true;
         for group in 0..self.groups.len() {
             self.begin(group);
         }
@@ -221,19 +225,8 @@ impl Coordinator<'_> {
     fn go_on(&mut self, group: usize) {
         // What closed connections moved is told with every step, so that nothing of an earlier one is to be kept.
         self.groups[group].datagrams.clear();
-        for (key, pair) in self.pairs(group) {
-            if let (Some(client), Some(server)) = pair
-                && client.datagrams
-            {
-                let datagrams = Datagrams {
-                    client_sent: client.sent,
-                    server_received: server.received,
-                    server_sent: server.sent,
-                    client_received: client.received,
-                };
-                self.groups[group].datagrams.insert(key, datagrams);
-            }
-        }
+        let datagrams = self.datagrams(group);
+        self.groups[group].datagrams.extend(datagrams);
         self.groups[group].transaction += 1;
         self.begin(group);
     }

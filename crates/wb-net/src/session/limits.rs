@@ -73,8 +73,10 @@ impl SessionLimits {
             if transaction.flowops.is_empty() || transaction.rate.is_some_and(|rate| !is_rate(rate)) {
                 return refuse("a transaction that cannot be carried out".to_owned());
             }
+            // Should it not be cut, the session is.
+            let cut = settings.limit.map_or(Duration::MAX, Duration::from_nanos);
             if let Extent::Window(window) = transaction.extent
-                && window > self.time
+                && window.min(cut) > self.time
             {
                 let limit = self.time.as_secs();
                 return refuse(format!(

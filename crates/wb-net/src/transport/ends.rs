@@ -208,18 +208,23 @@ impl End {
         match &mut self.kind {
             Kind::Pool { pool, peer } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown)?)?;
-                let socket = pool.socket(&Manner {
+                let manner = Manner {
                     endpoint: &self.endpoint,
                     here: self.here,
                     blocking: self.blocking,
                     receive_timeout: self.receive_timeout,
-                })?;
-                match socket.connect(&peer) {
-                    Ok(()) => {}
-                    Err(error) if is_under_way(&error) => {}
-                    Err(error) => return Err(error),
+                };
+                for _ in 1..pool.places() {
+                    let socket = pool.socket(&manner)?;
+                    match socket.connect(&peer) {
+                        // What was made there before has not ended yet: it is the other side's turn, or time's.
+                        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+                        connected => return self.opened(socket, connected),
+                    }
                 }
-                self.transport(socket)
+                let socket = pool.socket(&manner)?;
+                let connected = socket.connect(&peer);
+                self.opened(socket, connected)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Door(_) => Err(io::Error::other("this end takes connections and opens none")),
@@ -231,7 +236,7 @@ impl End {
         match &mut self.kind {
             Kind::Door(door) => {
                 let socket = door.take(self.blocking)?;
-                self.transport(socket)
+                self.transport(socket, true)
             }
             Kind::Pair { .. } => self.paired(),
             Kind::Pool { .. } => Err(io::Error::other("this end opens connections and takes none")),
@@ -266,14 +271,23 @@ impl End {
         Ok(Box::new(Datagrams::new(socket)))
     }
 
-    fn transport(&self, socket: Socket) -> io::Result<Box<dyn Transport>> {
+    /// A connection that is made, or about to be.
+    fn opened(&self, socket: Socket, connected: io::Result<()>) -> io::Result<Box<dyn Transport>> {
+        match connected {
+            Ok(()) => self.transport(socket, true),
+            Err(error) if is_under_way(&error) => self.transport(socket, false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn transport(&self, socket: Socket, established: bool) -> io::Result<Box<dyn Transport>> {
         Ok(match (self.endpoint.protocol, &self.tls) {
             (Protocol::Tls, Some(role)) => Box::new(Tls::new(socket, role, self.endpoint.kernel_tls)?),
             (Protocol::Tls, None) => return Err(unknown()),
             (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
-            (Protocol::Tcp, _) => Box::new(Stream::new(socket, Known::Tcp)),
-            (Protocol::Vsock, _) => Box::new(Stream::new(socket, Known::Vsock)),
-            _ => Box::new(Stream::new(socket, Known::Buffers)),
+            (Protocol::Tcp, _) => Box::new(Stream::new(socket, Known::Tcp, established)),
+            (Protocol::Vsock, _) => Box::new(Stream::new(socket, Known::Vsock, established)),
+            _ => Box::new(Stream::new(socket, Known::Buffers, established)),
         })
     }
 }

@@ -37,6 +37,11 @@ impl Pool {
         &self.addresses
     }
 
+    /// How many places there are.
+    pub(super) fn places(&self) -> usize {
+        if self.repeated { self.addresses.len() } else { 1 }
+    }
+
     /// A socket at the place that has not been used for the longest time.
     pub(super) fn socket(&mut self, manner: &Manner<'_>) -> io::Result<Socket> {
         if !self.repeated {

@@ -123,34 +123,9 @@ impl Transport for Association {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
-    use socket2::{Domain, Protocol, Type};
+    use socket2::{Domain, Type};
 
     use super::*;
-
-    #[test]
-    fn all_options_are_taken_by_a_kernel_that_has_sctp() {
-        let protocol = Protocol::from(libc::IPPROTO_SCTP);
-        let Ok(socket) = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)) else { return };
-        let said = SctpEndpoint {
-            rto_min: Some(200),
-            rto_max: Some(2000),
-            rto_initial: Some(500),
-            sack_delay: Some(100),
-            sack_frequency: Some(2),
-            max_burst: Some(8),
-            max_fragment: Some(1200),
-            heartbeat: Some(5000),
-            path_mtu: Some(1400),
-            in_streams: Some(4),
-            out_streams: Some(4),
-            no_delay: true,
-            encapsulation: None,
-        };
-        configure(&socket, &said, true).expect("they are valid");
-        socket.bind(&std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a port");
-    }
 
     #[test]
     fn an_option_that_is_not_taken_is_named() {

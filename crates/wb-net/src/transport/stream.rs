@@ -17,13 +17,14 @@ use crate::language::{Call, Message};
 pub struct Stream {
     socket: Socket,
     known: Known,
+    established: bool,
     ending: Ending,
 }
 
 impl Stream {
     /// Of a socket that is connected, or about to be.
-    pub fn new(socket: Socket, known: Known) -> Self {
-        Self { socket, known, ending: Ending::default() }
+    pub fn new(socket: Socket, known: Known, established: bool) -> Self {
+        Self { socket, known, established, ending: Ending::default() }
     }
 }
 
@@ -48,7 +49,11 @@ impl Transport for Stream {
     }
 
     fn establish(&mut self) -> io::Result<()> {
-        connected(&self.socket)
+        if !self.established {
+            connected(&self.socket)?;
+            self.established = true;
+        }
+        Ok(())
     }
 
     fn send_file(&mut self, file: &File, offset: u64, length: usize, _: &Message) -> io::Result<usize> {

@@ -62,9 +62,9 @@ fn requests_are_answered() {
         let flowops = vec![send(90), receive(9000)];
         let (_, client, server) = run_between(kind, 2, transaction(Extent::Iterations(100), flowops), settings);
         for report in [&client, &server] {
-            assert_eq!(report.groups[0].transactions[1].rounds.histogram.len(), 200);
+            assert_eq!(report.groups[0].transactions[1].rounds.count(), 200);
         }
-        println!("median {} ns", client.groups[0].transactions[1].rounds.histogram.value_at_quantile(0.5));
+        println!("median {} ns", client.groups[0].transactions[1].rounds.histogram().value_at_quantile(0.5));
     });
 }
 

@@ -3,12 +3,12 @@
 use wb_model::Unit;
 use wb_stats::Summary;
 
-use super::element::Element;
+use super::element::{Element, pixels};
 use super::scale::{Scale, Tick};
 use super::{Chart, Dot, Drawing, Mark, fitted, text_width};
 use crate::words;
 
-/// Boxes on one scale.
+/// Boxes on one scale, logarithmic where they differ more than tenfold.
 #[derive(Debug, Clone)]
 pub struct BoxPlot {
     /// What is measured.
@@ -17,23 +17,67 @@ pub struct BoxPlot {
     pub unit: Unit,
     /// The boxes, from the top.
     pub rows: Vec<BoxRow>,
+    /// Lines across all boxes.
+    pub lines: Vec<Baseline>,
+    /// The ends of the scale; without, it has room for everything. What lies beyond is drawn at an end, with an arrow.
+    pub span: Option<(f64, f64)>,
+    /// What else is to be said of what is drawn, beneath it.
+    pub note: Option<String>,
 }
 
 /// One box.
 #[derive(Debug, Clone)]
 pub struct BoxRow {
+    /// What this box and those below it have in common, on a line of its own.
+    pub above: Option<String>,
     /// The cell's name.
     pub label: String,
     /// What is drawn.
     pub summary: Summary,
     /// The samples that count.
     pub dots: Vec<Dot>,
+    /// What it is held against: a line across this box alone.
+    pub reference: Option<f64>,
+}
+
+/// A value that others are seen against.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baseline {
+    /// Whose it is.
+    pub label: String,
+    /// Where the line is.
+    pub value: f64,
 }
 
 const ROW: f64 = 34.0;
 const NAME_LINE: f64 = 15.0;
+const HEADING: f64 = 24.0;
 const AXIS: f64 = 30.0;
 const LEAST_SPAN: f64 = 0.01;
+
+impl BoxPlot {
+    /// With no more than boxes.
+    pub fn new(title: String, unit: Unit, rows: Vec<BoxRow>) -> Self {
+        Self { title, unit, rows, lines: Vec::new(), span: None, note: None }
+    }
+
+    fn scale(&self) -> Scale {
+        if let Some((low, high)) = self.span {
+            return Scale::between(&self.unit, low, high);
+        }
+        let ends = self.rows.iter().flat_map(|row| [row.summary.min, row.summary.max]);
+        let references = self.rows.iter().filter_map(|row| row.reference);
+        let lines = self.lines.iter().map(|line| line.value);
+        Scale::fit(&self.unit, ends.chain(references).chain(lines), LEAST_SPAN)
+    }
+}
+
+impl BoxRow {
+    /// A box by itself.
+    pub fn new(label: String, summary: Summary) -> Self {
+        Self { above: None, label, summary, dots: Vec::new(), reference: None }
+    }
+}
 
 impl Chart for BoxPlot {
     fn title(&self) -> String {
@@ -44,10 +88,13 @@ impl Chart for BoxPlot {
         let figure = |value| self.unit.figure(value).to_string();
         let rows = self.rows.iter().map(|row| {
             let s = &row.summary;
+            let above = row.above.as_ref().map(|above| format!("{above}: ")).unwrap_or_default();
             let ends = words::interval(s, &self.unit).map(|ends| format!(", interval {ends}")).unwrap_or_default();
-            format!("{}: median {}{ends}, range {} to {}", row.label, figure(s.median), figure(s.min), figure(s.max))
+            let (median, min, max) = (figure(s.median), figure(s.min), figure(s.max));
+            format!("{above}{}: median {median}{ends}, range {min} to {max}", row.label)
         });
-        rows.collect::<Vec<_>>().join("; ")
+        let lines = self.lines.iter().map(|line| format!("line at {} for {}", figure(line.value), line.label));
+        rows.chain(lines).collect::<Vec<_>>().join("; ")
     }
 
     fn draw(&self, width: f64) -> Drawing {
@@ -56,40 +103,83 @@ impl Chart for BoxPlot {
         let medians = self.rows.iter().map(|row| self.unit.figure(row.summary.median).to_string());
         let values = medians.map(|median| text_width(&median, 11.0) + 14.0).fold(0.0, f64::max);
         let (left, right) = if beside { (longest, width - values) } else { (6.0, width - 6.0) };
-        let row_height = if beside { ROW } else { ROW + NAME_LINE };
-        let bottom = row_height * self.rows.len() as f64 + 4.0;
-        let ends = self.rows.iter().flat_map(|row| [row.summary.min, row.summary.max]);
-        let scale = Scale::fit(&self.unit, ends, LEAST_SPAN).over(left, right);
-
+        let scale = self.scale().over(left, right);
         let ticks = scale.ticks(((right - left) / 80.0).max(3.0) as usize);
-        let mut body = axis(&scale, &ticks, (left, right), bottom);
-        for (at, row) in self.rows.iter().enumerate() {
-            let top = at as f64 * row_height;
+
+        let (mut body, mut top) = named_lines(&self.lines, &scale, width);
+        let upper = top;
+        for row in &self.rows {
+            if let Some(above) = &row.above {
+                let heading = Element::text("start", (0.0, top + HEADING - 7.0), &fitted(above, 12.0, width));
+                body.push(heading.with("class", "heading"));
+                top += HEADING;
+            }
             let middle = if beside { top + ROW / 2.0 } else { top + NAME_LINE + ROW / 2.0 };
             let line = if beside { middle + 4.0 } else { top + 12.0 };
             let room = if beside { left } else { width - values };
             body.push(Element::text("start", (0.0, line), &fitted(&row.label, 12.0, room)).with("class", "case"));
             let median = self.unit.figure(row.summary.median).to_string();
             body.push(Element::text("end", (width, line), &median).with("class", "value"));
-            let grid =
-                |tick: &Tick| Element::line("grid", (tick.at, middle - ROW / 2.0), (tick.at, middle + ROW / 2.0));
-            body.extend(ticks.0.iter().map(grid));
+            let (above, below) = (middle - ROW / 2.0, middle + ROW / 2.0);
+            body.extend(ticks.0.iter().map(|tick| Element::line("grid", (tick.at, above), (tick.at, below))));
             body.extend(boxed(row, &scale, middle));
+            if let Some(reference) = row.reference {
+                let x = scale.place(reference);
+                body.push(Element::line("middle", (x, above), (x, below)));
+            }
+            top += if beside { ROW } else { ROW + NAME_LINE };
         }
-        Drawing { width, height: bottom + AXIS, body }
+        let bottom = top + 4.0;
+        let across = |line: &Baseline| {
+            let x = scale.place(line.value);
+            Element::line("baseline", (x, upper - 2.0), (x, bottom - 2.0)).titled(&line.label)
+        };
+        body.extend(self.lines.iter().map(across));
+        body.extend(axis(&scale, &ticks, (left, right), bottom));
+        let note = |text: &String| Element::text("start", (0.0, bottom + AXIS + 13.0), &fitted(text, 11.0, width));
+        body.extend(self.note.as_ref().map(note));
+        let below = if self.note.is_some() { AXIS + NAME_LINE } else { AXIS };
+        Drawing { width, height: bottom + below, body }
     }
+}
+
+/// The names of lines above them, none over another, and where the boxes begin below.
+fn named_lines(lines: &[Baseline], scale: &Scale, width: f64) -> (Vec<Element>, f64) {
+    let mut sorted: Vec<(f64, &str)> =
+        lines.iter().map(|line| (scale.place(line.value), line.label.as_str())).collect();
+    sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut levels: Vec<f64> = Vec::new();
+    let mut body = Vec::new();
+    for (x, label) in sorted {
+        let label = fitted(label, 11.0, width);
+        let half = text_width(&label, 11.0) / 2.0;
+        let x = x.clamp(half.min(width / 2.0), (width - half).max(width / 2.0));
+        let level = levels.iter().position(|end| *end + 8.0 <= x - half).unwrap_or(levels.len());
+        if level == levels.len() {
+            levels.push(0.0);
+        }
+        levels[level] = x + half;
+        body.push(Element::text("middle", (x, 11.0 + level as f64 * NAME_LINE), &label).with("class", "line-name"));
+    }
+    (body, levels.len() as f64 * NAME_LINE)
 }
 
 fn boxed(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
     let s = &row.summary;
     let x = |value| scale.place(value);
-    let mut body = vec![
-        Element::line("whisker", (x(s.min), middle), (x(s.max), middle)),
-        Element::line("whisker", (x(s.min), middle - 4.0), (x(s.min), middle + 4.0)),
-        Element::line("whisker", (x(s.max), middle - 4.0), (x(s.max), middle + 4.0)),
-        Element::rect("box", (x(s.q1), middle - 7.0), (x(s.q3), middle + 7.0)),
-        Element::line("median", (x(s.median), middle - 7.0), (x(s.median), middle + 7.0)),
-    ];
+    let mut body = vec![Element::line("whisker", (x(s.min), middle), (x(s.max), middle))];
+    for (end, inwards) in [(s.min, 4.0), (s.max, -4.0)] {
+        body.push(match scale.holds(end) {
+            true => Element::line("whisker", (x(end), middle - 4.0), (x(end), middle + 4.0)),
+            false => {
+                let arrow =
+                    format!("M{} {}l{} 4l{inwards} 4", pixels(x(end) + inwards), pixels(middle - 4.0), -inwards);
+                Element::new("path").with("class", "beyond").with("d", arrow)
+            }
+        });
+    }
+    body.push(Element::rect("box", (x(s.q1), middle - 7.0), (x(s.q3), middle + 7.0)));
+    body.push(Element::line("median", (x(s.median), middle - 7.0), (x(s.median), middle + 7.0)));
     if let Some(interval) = s.median_interval {
         let (low, high) = (x(interval.low), x(interval.high));
         body.push(Element::rect("interval", (low, middle + 9.5), (high.max(low + 1.5), middle + 12.5)));

@@ -10,20 +10,25 @@
 
 mod bar;
 mod box_plot;
+mod counts;
 mod curve;
 mod element;
 mod mark;
 mod palette;
+mod png;
 mod scale;
 mod sequence;
 mod strip;
 
 pub(crate) use bar::{Bars, bar};
-pub use box_plot::{BoxPlot, BoxRow};
+pub use box_plot::{Baseline, BoxPlot, BoxRow};
+pub(crate) use counts::{CountRow, Counts, count_key};
 pub use curve::CurveChart;
 pub(crate) use mark::key as mark_key;
 pub use mark::{Dot, Mark};
 pub(crate) use palette::variables;
+pub use png::{PngError, png};
+pub(crate) use scale::prefixed;
 pub use sequence::{Sequence, SequenceRow};
 pub use strip::{Segment, Strip};
 
@@ -50,15 +55,22 @@ pub struct Drawing {
     body: Vec<Element>,
 }
 
-/// A chart as a file of its own, on light ground.
+/// A chart as a file of its own, with its name, on light ground.
 pub fn svg(chart: &dyn Chart, width: f64) -> String {
-    let drawing = chart.draw(width);
+    let drawing = chart.draw(width - 2.0 * EDGE);
     let style = Element::new("style").containing(&palette::resolved(CSS));
-    let ground =
-        Element::rect("paper", (0.0, 0.0), (drawing.width, drawing.height)).with("fill", palette::PALETTE[0].1);
-    let root = root(chart, &drawing, "chart").with("xmlns", "http://www.w3.org/2000/svg");
-    format!("{}\n", root.holding([style, ground]).holding(drawing.body))
+    let name = Element::text("start", (EDGE, EDGE + 10.0), &fitted(&chart.title(), 14.0, width - 2.0 * EDGE));
+    let moved = format!("translate({} {})", pixels(EDGE), pixels(EDGE + NAME));
+    let body = Element::new("g").with("transform", moved).holding(drawing.body);
+    let framed = Drawing { width, height: drawing.height + NAME + 2.0 * EDGE, body: Vec::new() };
+    let ground = Element::rect("paper", (0.0, 0.0), (width, framed.height)).with("fill", palette::PALETTE[0].1);
+    let root = root(chart, &framed, "chart").with("xmlns", "http://www.w3.org/2000/svg");
+    format!("{}\n", root.holding([style, ground, name.with("class", "name"), body]))
 }
+
+/// Free ground around a chart that is a file, and the line of its name.
+const EDGE: f64 = 16.0;
+const NAME: f64 = 26.0;
 
 /// A chart within a page that has the style. `id` is unique within the page.
 pub(crate) fn inline(chart: &dyn Chart, width: f64, id: &str) -> String {

@@ -4,7 +4,7 @@
 //! whatever a colour says, a shape or a word says too.
 
 /// Name, on light ground, on dark ground.
-pub(crate) const PALETTE: [(&str, &str, &str); 16] = [
+pub(crate) const PALETTE: [(&str, &str, &str); 17] = [
     ("paper", "#fdfdfc", "#15171a"),
     ("raised", "#f5f5f2", "#1e2125"),
     ("ink", "#1c1e21", "#e4e5e3"),
@@ -17,6 +17,7 @@ pub(crate) const PALETTE: [(&str, &str, &str); 16] = [
     ("good", "#1c6b48", "#67c79d"),
     ("doubtful", "#8f5300", "#e8ab4f"),
     ("bad", "#b3261e", "#f2857c"),
+    ("blush", "#f6d8d3", "#542a27"),
     ("line-0", "#0b5f9e", "#6db6ea"),
     ("line-1", "#c05200", "#f0925a"),
     ("line-2", "#00795c", "#4cc7a3"),

@@ -77,6 +77,11 @@ impl Scale {
         (self.low, self.high)
     }
 
+    /// Whether a value has a place of its own on it.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
     /// Where a value is drawn; at an end where it lies beyond.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let part = match self.kind {
@@ -97,13 +102,9 @@ impl Scale {
         (ticks.collect(), unit)
     }
 
-    fn binary(&self) -> bool {
-        matches!(self.unit.as_str(), "B" | "B/s")
-    }
-
     fn linear(&self, count: usize) -> (Vec<f64>, f64) {
         let rough = (self.high - self.low) / count as f64;
-        let step = if self.binary() {
+        let step = if binary(&self.unit) {
             rough.log2().ceil().exp2()
         } else {
             let decade = 10f64.powf(rough.log10().floor());
@@ -119,14 +120,14 @@ impl Scale {
     }
 
     fn decades(&self, count: usize) -> Vec<f64> {
-        let base: f64 = if self.binary() { 2.0 } else { 10.0 };
+        let base: f64 = if binary(&self.unit) { 2.0 } else { 10.0 };
         let powers = |multiples: &[f64], every: i32| -> Vec<f64> {
             let (first, last) = (self.low.log(base).floor() as i32, self.high.log(base).ceil() as i32);
             let kept = (first..=last).filter(|power| power.rem_euclid(every) == 0);
             let values = kept.flat_map(|power| multiples.iter().map(move |multiple| multiple * base.powi(power)));
             values.filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001).collect()
         };
-        let dense = if self.binary() { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
+        let dense = if binary(&self.unit) { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
         let choices = std::iter::once(powers(dense, 1)).chain([1, 2, 5, 10, 20, 50].map(|every| powers(&[1.0], every)));
         let fitting = choices.filter(|values| values.len() <= count + 1).max_by_key(Vec::len);
         fitting.unwrap_or_default()
@@ -135,14 +136,9 @@ impl Scale {
     /// Labels in one prefix, with the decimals that the step needs; the unit is told once.
     fn common_labels(&self, values: &[f64], step: f64) -> (Vec<String>, String) {
         let largest = values.iter().copied().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let text = self.unit.figure(largest).to_string();
-        let (number, suffix) = text.split_once(' ').unwrap_or((&text, ""));
-        let shown: f64 = number.parse().unwrap_or(largest);
-        let ratio = if largest > 0.0 && shown > 0.0 { largest / shown } else { 1.0 };
-        let factor =
-            if self.binary() { 1024f64.powf(ratio.log(1024.0).round()) } else { 10f64.powf(ratio.log10().round()) };
+        let (factor, suffix) = prefixed(&self.unit, largest);
         let decimals = (-(step / factor).log10().floor()).clamp(0.0, 9.0) as usize;
-        (values.iter().map(|value| format!("{:.decimals$}", value / factor)).collect(), suffix.to_owned())
+        (values.iter().map(|value| format!("{:.decimals$}", value / factor)).collect(), suffix)
     }
 
     /// Labels each with its own prefix; the unit is left out where all have the same.
@@ -154,6 +150,20 @@ impl Scale {
         }
         (texts.into_iter().map(|(number, suffix)| format!("{number} {suffix}")).collect(), String::new())
     }
+}
+
+fn binary(unit: &Unit) -> bool {
+    matches!(unit.as_str(), "B" | "B/s")
+}
+
+/// By what values are divided so that the largest reads well, and the unit that they then have.
+pub(crate) fn prefixed(unit: &Unit, largest: f64) -> (f64, String) {
+    let text = unit.figure(largest).to_string();
+    let (number, suffix) = text.split_once(' ').unwrap_or((&text, ""));
+    let shown: f64 = number.parse().unwrap_or(largest);
+    let ratio = if largest > 0.0 && shown > 0.0 { largest / shown } else { 1.0 };
+    let factor = if binary(unit) { 1024f64.powf(ratio.log(1024.0).round()) } else { 10f64.powf(ratio.log10().round()) };
+    (factor, suffix.to_owned())
 }
 
 /// A round value's figure without the zeros that only show its precision, and its unit.

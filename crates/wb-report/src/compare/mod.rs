@@ -1,6 +1,6 @@
-//! Comparisons: what a terminal shows ([`text`]), and files for other programs and people.
+//! Comparisons: what a terminal shows ([`text`]), the page ([`mod@page`]), and files for other programs and people.
 //!
-//! Start with [`text()`].
+//! Start with [`text()`] and [`html`].
 
 mod averages;
 mod csv;
@@ -10,6 +10,8 @@ mod lines;
 mod markdown;
 mod model;
 mod noise;
+mod page;
+mod plots;
 mod totals;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
@@ -17,6 +19,8 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
 pub use noise::noise_text;
+pub use page::{PageOptions, html};
+pub use plots::{Plot, plots};
 
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
 

@@ -77,7 +77,7 @@ pub(super) fn surrounding_differences(src: &BuildTold, dst: &BuildTold) -> Vec<(
 const SHOWN: usize = 40;
 
 /// The section of an environment that is never the same twice.
-const MOMENTARY: &str = "momentary";
+pub(super) const MOMENTARY: &str = "momentary";
 
 /// What differs between any two builds, and explains nothing.
 const EXPECTED: [&str; 5] = ["build", "url", "started", "command", "machine url"];

@@ -2,6 +2,8 @@
 
 use wb_net::result::{FlowopResult, FlowopSide, GroupResult, RunResult, TransactionResult};
 
+use wb_model::counted;
+
 use super::figures::{LATENCY, bits, bytes, figure, latency, narrow, percent, place};
 use crate::text::{Style, Table, heads_of, named};
 
@@ -18,6 +20,9 @@ pub fn preset(result: &RunResult, style: Style) -> String {
         }
         let figures = narrow(latency(group.totals.latency.as_ref()));
         rounds.row(named(format!("  {}", place(result, group, "rounds")), figures));
+    }
+    if result.totals.seconds == 0.0 {
+        return remarks(result, style);
     }
     [moved.draw(style), used(result, style), String::from("\n"), rounds.draw(style), remarks(result, style)].concat()
 }
@@ -58,12 +63,15 @@ fn used(result: &RunResult, style: Style) -> String {
 fn remarks(result: &RunResult, style: Style) -> String {
     let totals = &result.totals;
     let counts = [
-        (totals.lost_datagrams, "datagrams were lost"),
-        (totals.timeouts, "datagrams were waited for in vain"),
-        (totals.late, "datagrams came too late"),
-        (totals.errors, "failures were passed over"),
+        (totals.lost_datagrams, "datagram", "lost"),
+        (totals.timeouts, "datagram", "waited for in vain"),
+        (totals.late, "datagram", "late"),
+        (totals.errors, "failure", "passed over"),
     ];
-    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    let told = counts.into_iter().filter(|(count, ..)| *count > 0);
     let notes = result.notes.iter().map(|note| format!("note: {note}"));
-    told.map(|(count, what)| format!("{count} {what}")).chain(notes).map(|line| style.indented(2, &line)).collect()
+    told.map(|(count, what, how)| format!("{}: {how}", counted(count as usize, what)))
+        .chain(notes)
+        .map(|line| style.indented(2, &line))
+        .collect()
 }

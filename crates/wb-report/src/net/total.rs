@@ -1,5 +1,6 @@
 //! The total of a run's data phase.
 
+use wb_model::counted;
 use wb_net::result::{RunResult, Totals};
 
 use super::figures::{LATENCY, bits, bytes, bytes_per_second, figure, latency, narrow, percent};
@@ -33,13 +34,13 @@ fn lines(totals: &Totals) -> Vec<(&'static str, String)> {
     lines.push(("operations", rate(totals.operations, totals.operations_per_second)));
     lines.push(("rounds", rate(totals.rounds, totals.rounds_per_second)));
     let counts = [
-        ("lost", totals.lost_datagrams, "datagrams"),
-        ("errors", totals.errors, "failures that were passed over"),
-        ("timeouts", totals.timeouts, "datagrams waited for in vain"),
-        ("late", totals.late, "datagrams after they had been given up"),
+        ("lost", totals.lost_datagrams, "datagram", ""),
+        ("errors", totals.errors, "failure", " passed over"),
+        ("timeouts", totals.timeouts, "datagram", " waited for in vain"),
+        ("late", totals.late, "datagram", " that came after it had been given up or out of turn"),
     ];
-    let some = counts.into_iter().filter(|(_, count, _)| *count > 0);
-    lines.extend(some.map(|(name, count, what)| (name, format!("{count} {what}"))));
+    let some = counts.into_iter().filter(|(_, count, ..)| *count > 0);
+    lines.extend(some.map(|(name, count, what, how)| (name, format!("{}{how}", counted(count as usize, what)))));
     lines
 }
 

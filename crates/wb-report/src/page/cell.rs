@@ -9,7 +9,7 @@ use wb_stats::Summary;
 use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult};
 
 use super::Extras;
-use super::view::{Figure, Ids, Pair, pair};
+use super::pieces::{Figure, Ids, Pair, pair};
 use crate::chart::{self, CurveChart, Mark, Segment, Strip};
 use crate::words;
 

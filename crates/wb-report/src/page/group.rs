@@ -7,8 +7,8 @@ use wb_study::result::{CellResult, MetricResult};
 
 use super::Extras;
 use super::cell::CellView;
-use super::view::{Figure, Ids};
-use crate::chart::{Bars, BoxPlot, BoxRow, Dot, Mark, Sequence, SequenceRow, bar};
+use super::pieces::{Figure, Ids};
+use crate::chart::{Bars, BoxPlot, BoxRow, Dot, Mark, Sequence, SequenceRow, bar, mark_key};
 use crate::groups::Group;
 use crate::words;
 
@@ -133,7 +133,8 @@ fn figures(group: &Group, ids: &mut Ids) -> Vec<Figure> {
         let label = group.label(cell);
         if let Some(summary) = primary.summary.clone() {
             let counts = |dot: &&Dot| matches!(dot.mark, Mark::Counted | Mark::Disturbed);
-            boxes.push(BoxRow { label: label.clone(), summary, dots: dots.iter().filter(counts).cloned().collect() });
+            let dots = dots.iter().filter(counts).cloned().collect();
+            boxes.push(BoxRow { dots, ..BoxRow::new(label.clone(), summary) });
         }
         if !dots.is_empty() {
             strips.push(SequenceRow { label, summary: primary.summary.clone(), dots });
@@ -145,7 +146,7 @@ fn figures(group: &Group, ids: &mut Ids) -> Vec<Figure> {
         let caption = format!(
             "{measure}: range, quartiles, median and every sample; beneath each box the 95 % interval of the median."
         );
-        figures.push(Figure::of(&BoxPlot { title, unit: unit.clone(), rows: boxes }, caption, ids));
+        figures.push(Figure::of(&BoxPlot::new(title, unit.clone(), boxes), caption, ids));
     }
     if !strips.is_empty() {
         let title = format!("{}: samples in time order", group.title);
@@ -153,8 +154,9 @@ fn figures(group: &Group, ids: &mut Ids) -> Vec<Figure> {
                        interval. A sample far outside is drawn at the edge, with an arrow.";
         let occurs = |mark: &Mark| strips.iter().flat_map(|row| &row.dots).any(|dot| dot.mark == *mark);
         let marks: Vec<Mark> = Mark::ALL.into_iter().filter(occurs).collect();
+        let legend = marks.into_iter().map(|mark| (mark_key(mark), mark.name()));
         let sequence = Sequence { title, unit: unit.clone(), rows: strips };
-        figures.push(Figure::of(&sequence, caption.to_owned(), ids).explaining(marks.into_iter()));
+        figures.push(Figure::of(&sequence, caption.to_owned(), ids).explaining(legend));
     }
     figures
 }

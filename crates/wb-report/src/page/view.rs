@@ -2,35 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::Value;
 use serde::Serialize;
 use wb_study::result::Study;
 
 use super::Extras;
 use super::group::GroupView;
-use crate::chart::{self, Mark};
+use super::pieces::{Ids, Pair, pair};
 use crate::groups::groups;
 use crate::words;
-
-/// A name and a text.
-#[derive(Serialize)]
-pub(super) struct Pair {
-    pub(super) name: String,
-    pub(super) text: String,
-}
-
-/// A chart at two widths, of which the style shows the one that fits.
-#[derive(Serialize)]
-pub(super) struct Figure {
-    pub(super) wide: Value,
-    pub(super) narrow: Value,
-    pub(super) caption: String,
-    pub(super) marks: Vec<MarkView>,
-}
-
-/// Hands out identifiers that are unique within a page.
-#[derive(Default)]
-pub(super) struct Ids(usize);
 
 /// The page.
 #[derive(Serialize)]
@@ -59,41 +38,6 @@ struct ChangeView {
     path: String,
     before: Option<String>,
     after: Option<String>,
-}
-
-/// A shape that samples have in a chart.
-#[derive(Serialize)]
-pub(super) struct MarkView {
-    key: Value,
-    name: &'static str,
-}
-
-const WIDE: f64 = 860.0;
-const NARROW: f64 = 326.0;
-
-impl Ids {
-    pub(super) fn next(&mut self) -> String {
-        self.0 += 1;
-        format!("c{}", self.0)
-    }
-}
-
-impl Figure {
-    pub(super) fn of(chart: &dyn chart::Chart, caption: String, ids: &mut Ids) -> Self {
-        let mut drawn = |width| Value::from_safe_string(chart::inline(chart, width, &ids.next()));
-        Self { wide: drawn(WIDE), narrow: drawn(NARROW), caption, marks: Vec::new() }
-    }
-
-    /// The same with a legend of these marks.
-    pub(super) fn explaining(mut self, marks: impl Iterator<Item = Mark>) -> Self {
-        let view = |mark: Mark| MarkView { key: Value::from_safe_string(chart::mark_key(mark)), name: mark.name() };
-        self.marks = marks.map(view).collect();
-        self
-    }
-}
-
-pub(super) fn pair(name: impl Into<String>, text: impl Into<String>) -> Pair {
-    Pair { name: name.into(), text: text.into() }
 }
 
 impl Page {

@@ -1,5 +1,6 @@
 //! A headless Chromium, driven by the DevTools protocol over a pipe: no port, no library.
 
+#![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a browser that misbehaves ends the test")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -20,9 +21,18 @@ pub(crate) struct Chromium {
     _profile: tempfile::TempDir,
 }
 
+/// A browser, or none and a loud remark.
+pub(crate) fn browser() -> Option<Chromium> {
+    let browser = Chromium::start();
+    if browser.is_none() {
+        eprintln!("SKIPPED: no chromium here");
+    }
+    browser
+}
+
 impl Chromium {
     /// None where there is no Chromium here.
-    pub(crate) fn start() -> Option<Self> {
+    fn start() -> Option<Self> {
         let profile = tempfile::tempdir().unwrap();
         let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update \
                      --disable-background-networking --disable-sync --hide-scrollbars --remote-debugging-pipe";
@@ -87,6 +97,29 @@ impl Chromium {
     pub(crate) fn screenshot(&mut self) -> String {
         let asked = json!({ "format": "png", "captureBeyondViewport": true });
         self.call("Page.captureScreenshot", &asked)["data"].as_str().unwrap().to_owned()
+    }
+
+    /// Whether the pages that are opened from now on may run scripts.
+    pub(crate) fn scripts(&mut self, run: bool) {
+        self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": !run }));
+    }
+
+    /// Fails where the open page fetched anything but its own file, or complained.
+    pub(crate) fn was_quiet(&self, file: &Path) {
+        for event in &self.events {
+            let complaint = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
+            assert!(!complaint.contains(&event["method"].as_str().unwrap_or_default()), "{event}");
+            let url = event["params"]["request"]["url"].as_str().unwrap_or("data:");
+            assert!(url.starts_with("data:") || url == format!("file://{}", file.display()), "fetched {url}");
+        }
+    }
+
+    /// Fails where the open page scrolls sideways; names what is too wide.
+    pub(crate) fn fits(&mut self, width: u32, state: &str) {
+        let wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 \
+                    && !e.closest('.scroll, .live, svg')).map(e => e.outerHTML.slice(0, 80)).join('\\n')";
+        let scrolled = self.eval("document.documentElement.scrollWidth");
+        assert_eq!(scrolled, width, "{state}: {}", self.eval(wide).as_str().unwrap_or_default());
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Value {

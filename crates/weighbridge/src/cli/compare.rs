@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOf;
 use wb_compare::statistical::Threshold;
 
@@ -33,6 +34,7 @@ pub(crate) enum Method {
 
 /// `compare`
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("plots").multiple(true))]
 pub(crate) struct CompareArgs {
     /// Builds: the one to compare with first, the one to judge last, those between are history. Each is a folder, or
     /// several runs of the same build
@@ -91,16 +93,31 @@ pub(crate) struct CompareArgs {
     /// Write a comment for a pull request
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write a page: builds, every check in each of them and why, groups, charts, environments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Leave the charts out of the page
+    #[arg(long, requires = "html")]
+    pub(crate) no_charts: bool,
+    /// Draw the samples as box plots into this folder, a file for each metric of a test
+    #[arg(long, value_name = "FOLDER", group = "plots")]
+    pub(crate) svg: Option<PathBuf>,
+    /// The same as PNG
+    #[arg(long, value_name = "FOLDER", group = "plots")]
+    pub(crate) png: Option<PathBuf>,
+    /// Draw the checks that match as lines across the box plots of the others: `*/iperf3/*`
+    #[arg(long, value_name = "GLOB", value_parser = glob, requires = "plots")]
+    pub(crate) baseline: Vec<GlobMatcher>,
 }
 
 /// `model`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// Learn from builds what is normal: ranges of values, or how far runs lie apart
-    #[command(group = clap::ArgGroup::new("how").required(true))]
+    #[command(group = ArgGroup::new("how").required(true))]
     Fit(FitArgs),
     /// Move a model to the level of builds, its ranges kept
-    #[command(group = clap::ArgGroup::new("how").required(true))]
+    #[command(group = ArgGroup::new("how").required(true))]
     Rebase(RebaseArgs),
     /// Print what a model says is normal
     Show {
@@ -232,6 +249,11 @@ pub(crate) struct StripArgs {
     /// Keep errors and failed iterations too
     #[arg(long)]
     pub(crate) include_incorrect: bool,
+}
+
+fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(text).literal_separator(false).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -100,7 +100,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "2G")]
     pub(crate) max_memory: Bytes,
     /// So long for a session
-    #[arg(long, value_name = "TIME", default_value = "1h")]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = some_time)]
     pub(crate) max_time: Nanos,
     /// Who this is, and who is let in
     #[command(flatten)]
@@ -150,7 +150,7 @@ pub(crate) struct RunArgs {
     /// Print quantiles second by second, and their spread over the seconds
     #[arg(long)]
     pub(crate) nested: bool,
-    /// Record nothing but counts: no latencies, only the total
+    /// Record nothing but counts: no latencies
     #[arg(long, short = 'n', conflicts_with_all = ["all", "flowops", "transactions", "threads", "groups", "nested"])]
     pub(crate) no_statistics: bool,
     /// How it is run and told
@@ -165,7 +165,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Nanos,
     /// Write progress for programs: counts since the run began with the time of day in ms, as uperf does
-    #[arg(long, short = 'R')]
+    #[arg(long, short = 'R', conflicts_with = "json")]
     pub(crate) stamped: bool,
     /// Print the result as JSON
     #[arg(long, short = 'J')]
@@ -186,13 +186,13 @@ pub(crate) struct CommonFlags {
     #[arg(long, short = 'x', value_name = "FILE")]
     pub(crate) xml: Option<PathBuf>,
     /// Cut transactions after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) max_duration: Option<Nanos>,
     /// How long a UDP response is waited for before it counts as lost
-    #[arg(long, value_name = "TIME", default_value = "200ms")]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = some_time)]
     pub(crate) datagram_deadline: Nanos,
     /// How long a server may take to answer, and again to prove itself
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) connect_timeout: Nanos,
     /// Give strands a thread each up to so many; more are carried out by events
     #[arg(long, value_name = "N", default_value_t = 128)]
@@ -219,7 +219,8 @@ pub(crate) struct PresetArgs {
     /// How long messages are moved: `10`, `500ms`
     #[arg(long, short = 't', value_name = "TIME", default_value = "10s", value_parser = runtime)]
     pub(crate) runtime: Duration,
-    /// Sizes of messages, 64k for streams and 90 for requests if not said; of several each is measured
+    /// Sizes of messages; if not said, 64k for streams, 1470 for streams of datagrams, 90 for requests; of several each
+    /// is measured
     #[arg(long, short = 'l', value_name = "SIZE,…", value_delimiter = ',')]
     pub(crate) message_sizes: Vec<Size>,
     /// Sizes of responses, where they are others than the requests'
@@ -281,8 +282,12 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 
 /// A number alone is seconds, as iperf3 has it.
 fn runtime(text: &str) -> Result<Duration, String> {
+    some_time(text).map(Duration::from)
+}
+
+fn some_time(text: &str) -> Result<Nanos, String> {
     let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
-    if time.0 == 0 { Err("it is no time at all".to_owned()) } else { Ok(time.into()) }
+    if time.0 == 0 { Err("it is no time at all".to_owned()) } else { Ok(time) }
 }
 
 fn interval(text: &str) -> Result<Nanos, String> {

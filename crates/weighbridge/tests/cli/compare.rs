@@ -157,6 +157,30 @@ fn comparisons_are_written_for_other_programs() {
 }
 
 #[test]
+fn a_comparison_is_drawn_as_a_page_and_as_plots() {
+    let lab = Lab::new();
+    for (name, level) in [("old", 1000.0), ("between", 990.0), ("new", 700.0)] {
+        made(&lab, name, &around(level));
+    }
+    lab.write("new/Localhost/uperf/0000/result.json", "{ not json");
+    let ran = lab.weighbridge("compare old between new --trust-single-run --html page.html --svg plots --png plots");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    for part in ["<h1>old → new</h1>", "<figure>", "✕</abbr> −30.00", ">between<small>", "is malformed and is left out"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    for ending in ["svg", "png"] {
+        let plot = lab.path(&format!("plots/Localhost-fio-0000-throughput-iops_sec.{ending}"));
+        assert!(plot.metadata().is_ok_and(|plot| plot.len() > 1000), "{}", plot.display());
+    }
+    let bare = lab.weighbridge("compare old new --trust-single-run --html bare.html --no-charts");
+    assert_eq!(bare.code, 2, "{}", bare.seen());
+    assert!(!std::fs::read_to_string(lab.path("bare.html")).unwrap().contains("<figure>"));
+    assert_eq!(lab.weighbridge("compare old new --no-charts").code, 1);
+}
+
+#[test]
 fn models_are_learnt_shown_and_taken_into_account() {
     let lab = Lab::new();
     for (name, level) in [("b1", 1000.0), ("b2", 1040.0), ("b3", 960.0)] {

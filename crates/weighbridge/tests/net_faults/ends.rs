@@ -8,10 +8,10 @@ use crate::{
     program::Program,
 };
 
-/// A client and its server in the middle of a run that would go on for half a minute.
+/// A client and its server in the middle of a run that would go on for minutes.
 fn in_the_middle(lab: &Lab, strands: &str) -> (Program, crate::server::Server) {
     let server = lab.serve("");
-    let long = profile(&group(strands, "protocol=tcp", &rr("duration=30s", "64", "1k")));
+    let long = profile(&group(strands, "protocol=tcp", &rr("duration=300s", "64", "1k")));
     lab.write("profile.xml", &long);
     let client = lab.start(CLIENT, &format!("net run profile.xml --json --server there={}", SERVER.v4()));
     crate::program::eventually("data connections are open", || {

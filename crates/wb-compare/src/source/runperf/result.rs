@@ -103,6 +103,7 @@ impl Reader {
                 case,
                 class,
                 metric,
+                unit: None,
                 mean: mean.0,
                 stddev: stddevpct.0,
                 primary: primary.iter().any(|primary| *primary == name.0),

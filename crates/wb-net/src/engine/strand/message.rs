@@ -32,11 +32,11 @@ impl Strand {
             Ok(moving) => moving,
             Err(wait) => return Went::Waits(wait),
         };
-        let (at, messages) = (self.at, self.messages(flowop));
+        let messages = self.messages(flowop);
         let Moving { began, intended, goal, .. } = moving;
         let Some(open) = find(&mut self.open, flowop) else { return no_such(flowop) };
         if open.datagrams {
-            let size = goal / messages as usize;
+            let (at, size) = (&self.at, goal / messages as usize);
             if moving.done == 0 && size >= header::LENGTH && open.numbered {
                 for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
                     Position::new(at.transaction, at.round, at.flowop, execution).write(datagram);

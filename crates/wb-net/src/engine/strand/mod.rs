@@ -27,6 +27,7 @@ use super::{
     clock::{self, Nanos},
     counters::Counters,
     descriptors,
+    jots::{Jot, Jots, Of},
     plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan},
     raw::RawLog,
     tally::{Published, StrandTally, TransactionTally},
@@ -80,6 +81,7 @@ pub(super) struct Context<'a> {
     pub(super) buffer: &'a mut [u8],
     pub(super) transactions: &'a mut [TransactionTally],
     pub(super) published: &'a Published,
+    pub(super) jots: &'a mut Jots,
     pub(super) raw: Option<&'a mut RawLog>,
     pub(super) counters: Option<&'a mut Counters>,
     /// Whether CPU time is asked for around each execution.
@@ -434,11 +436,12 @@ impl Strand {
             return;
         }
         let service = self.now.saturating_sub(began);
-        tally.service.record_many(service, messages);
         if let (Some(intended), Some(response), Some(lag)) = (intended, &mut tally.response, &mut tally.lag) {
             response.record(self.now.saturating_sub(intended));
             lag.record(began.saturating_sub(intended));
         }
+        let of = Of::Flowop { flowop: self.at.flowop as u32, messages: messages as u32 };
+        context.jots.jot(Jot { transaction: self.at.transaction as u32, of, nanos: service }, context.transactions);
         if let Some(raw) = context.raw.as_deref_mut() {
             raw.add(self.now, self.index, flowop.place, service);
         }
@@ -492,10 +495,12 @@ impl Strand {
             self.tally.round(took);
         }
         if context.record {
-            let tally = &mut context.transactions[self.at.transaction];
-            tally.rounds.record(took);
-            tally.intervals.record(self.now, took);
-            if let (Some(response), Some(lag), Some(_)) = (&mut tally.response, &mut tally.lag, transaction.period) {
+            let jot = Jot { transaction: self.at.transaction as u32, of: Of::Round { now: self.now }, nanos: took };
+            context.jots.jot(jot, context.transactions);
+            if transaction.period.is_some()
+                && let tally = &mut context.transactions[self.at.transaction]
+                && let (Some(response), Some(lag)) = (&mut tally.response, &mut tally.lag)
+            {
                 response.record(self.now.saturating_sub(self.at.round_intended));
                 lag.record(self.at.round_began.saturating_sub(self.at.round_intended));
             }

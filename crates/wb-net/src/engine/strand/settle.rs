@@ -55,11 +55,13 @@ impl Strand {
 
     /// Sends what is left here and takes in what the other side has sent, until it has to wait.
     pub(in crate::engine) fn settle(&mut self, buffer: &mut [u8]) -> Step {
-        while let Some(open) = self.open.get_mut(self.settling.position) {
+        while let Some(open) = self.open.get(self.settling.position) {
             if self.signals.stop.load(Relaxed) {
                 break;
             }
-            match self.settling.go_on(open, buffer) {
+            let expected = self.settling.expected(open, self.received_elsewhere(open));
+            let open = &mut self.open[self.settling.position];
+            match self.settling.go_on(open, expected, buffer) {
                 Ok(None) => {
                     self.settling.position += 1;
                     self.settling.last = clock::now();
@@ -70,17 +72,36 @@ impl Strand {
         }
         Step::Ended
     }
+
+    /// What came from the same host on other connections, closed ones included.
+    fn received_elsewhere(&self, than: &Open) -> u64 {
+        let others = self.open.iter().filter(|open| open.host == than.host && open.ordinal != than.ordinal);
+        let gone = self.gone.get(than.host as usize).map_or(0, |(_, received)| *received);
+        gone + others.map(|open| open.received).sum::<u64>()
+    }
 }
 
 impl Settling {
+    /// How much the other side has sent on a connection. Of datagrams on one that it has closed already, that is what
+    /// is missing in sum; of other such connections nothing more is expected.
+    fn expected(&self, open: &Open, received_elsewhere: u64) -> Option<u64> {
+        let of_host = || self.theirs.iter().filter(|their| their.host == open.host);
+        match of_host().find(|their| their.ordinal == open.ordinal) {
+            Some(their) => Some(their.sent),
+            None if open.datagrams => {
+                Some(of_host().map(|their| their.sent).sum::<u64>().saturating_sub(received_elsewhere))
+            }
+            None => None,
+        }
+    }
+
     /// Takes in what has come on one connection; says what to wait for if that was not all.
-    fn go_on(&mut self, open: &mut Open, buffer: &mut [u8]) -> Result<Option<Wait>, Fault> {
-        let their = self.theirs.iter().find(|their| (their.host, their.ordinal) == (open.host, open.ordinal));
-        let Some(their) = their else { return Ok(None) };
+    fn go_on(&mut self, open: &mut Open, expected: Option<u64>, buffer: &mut [u8]) -> Result<Option<Wait>, Fault> {
+        let Some(expected) = expected else { return Ok(None) };
         let patience = if open.datagrams { QUIET } else { PATIENCE };
         loop {
             let flushed = !open.transport.flush().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-            if flushed && open.received >= their.sent {
+            if flushed && open.received >= expected {
                 return Ok(None);
             }
             match open.transport.receive(buffer, &WITHOUT_BLOCKING) {
@@ -99,7 +120,7 @@ impl Settling {
                         }
                         (false, true) => Ok(None),
                         (false, false) => {
-                            let missing = their.sent.saturating_sub(open.received);
+                            let missing = expected.saturating_sub(open.received);
                             Err(Fault::new(format!("{missing} bytes that were sent did not arrive")))
                         }
                     };

@@ -124,14 +124,28 @@ impl Coordinator<'_> {
 
     /// After a fault: lets strands end, and takes what was measured until then.
     pub(super) async fn wind_down(&mut self, failure: &Failure) {
+        if !self.begun {
+            self.order_all(|| Order::Report);
+            return;
+        }
+        // Servers first: a client that has reported closes its connections, and a server that still uses them fails.
+        for servers in [true, false] {
+            for party in self.parties.iter().filter(|party| party.host.is_some() == servers) {
+                (party.order)(Order::Report);
+            }
+            self.take_reports(failure, servers).await;
+        }
+    }
+
+    async fn take_reports(&mut self, failure: &Failure, servers: bool) {
         let deadline = Instant::now() + Duration::from_secs(2);
-        self.order_all(|| Order::Report);
         let gone = |party: &Party| match failure {
             Failure::Lost { host, .. } | Failure::Fault { host, .. } => host.is_some() && party.host == *host,
             Failure::Interrupted => false,
         };
-        let mut coming: Vec<bool> =
-            self.parties.iter().zip(&self.reports).map(|(party, report)| report.is_none() && !gone(party)).collect();
+        let awaited = |party: &Party| party.host.is_some() == servers && !gone(party);
+        let parties = self.parties.iter().zip(&self.reports);
+        let mut coming: Vec<bool> = parties.map(|(party, report)| report.is_none() && awaited(party)).collect();
         while coming.contains(&true) {
             match timeout_at(deadline, self.events.recv()).await {
                 Ok(Some((party, News::Event(event @ Event::Report(_))))) => {

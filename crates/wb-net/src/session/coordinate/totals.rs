@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Coordinator;
+use super::{Coordinator, Datagrams};
 use crate::engine::work::{ConnectionTotals, Order, StrandTotals};
 
 /// What the client and the server say of a connection.
@@ -32,6 +32,28 @@ impl Coordinator<'_> {
             }
         }
         pairs
+    }
+
+    /// What strands sent and received as datagrams, both sides counted: by host and strand. One side may have closed a
+    /// connection that the other has not, so that they are not compared one by one.
+    pub(super) fn datagrams(&self, group: usize) -> BTreeMap<(u32, u32), Datagrams> {
+        let mut all: BTreeMap<(u32, u32), (Option<Datagrams>, Option<Datagrams>)> = BTreeMap::new();
+        for ((host, strand, _), (client, server)) in self.pairs(group) {
+            let both = all.entry((host, strand)).or_default();
+            if let Some(client) = client.filter(|client| client.datagrams) {
+                let sum = both.0.get_or_insert_default();
+                sum.client_sent += client.sent;
+                sum.client_received += client.received;
+            }
+            if let Some(server) = server.filter(|server| server.datagrams) {
+                let sum = both.1.get_or_insert_default();
+                sum.server_sent += server.sent;
+                sum.server_received += server.received;
+            }
+        }
+        let both =
+            all.into_iter().filter_map(|(key, (client, server))| Some((key, [client?, server?].into_iter().sum())));
+        both.collect()
     }
 
     /// The position of a server among the client's hosts.

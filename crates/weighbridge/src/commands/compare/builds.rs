@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::{AnyModel, Builds, Model, NoiseModel, ReadOptions, Source, Statistic};
+use wb_compare::{AnyModel, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
 
 use crate::cli::compare::BuildFlags;
 use crate::console::Console;
@@ -51,6 +51,11 @@ pub(super) fn models(
 
 /// Reads builds as they were typed; tells what was odd.
 pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
+    Ok(read_and_note(typed, flags, console)?.builds)
+}
+
+/// The same, and keeps what was odd.
+pub(super) fn read_and_note(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Read, Error> {
     let mut sources = typed.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = sources.first_mut() {
         first.profiles.extend(flags.map.iter().cloned());
@@ -60,5 +65,5 @@ pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> R
     if !console.quiet {
         read.warnings.iter().for_each(|warning| eprintln!("note: {warning}"));
     }
-    Ok(read.builds)
+    Ok(read)
 }

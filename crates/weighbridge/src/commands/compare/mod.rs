@@ -1,12 +1,14 @@
 //! `weighbridge compare`.
 
 mod builds;
+mod drawn;
 mod model;
 mod others;
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::outcome::{Method, Outcome};
+use wb_compare::Read;
+use wb_compare::outcome::{History, Method, Outcome};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
@@ -26,7 +28,7 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let read = builds::read(&args.builds, &args.read, console)?;
+    let Read { builds: read, warnings } = builds::read_and_note(&args.builds, &args.read, console)?;
     let (models, noise) = builds::models(&args.model, &read, console)?;
     if args.threshold == Threshold::OfNoise && noise.is_empty() {
         let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
@@ -52,13 +54,22 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         ..statistical::Options::default()
     };
     let by_tolerance = tolerance::compare(&read, &models, &tolerances);
-    let by_statistics = statistical::compare(&read, &noise, &statistics);
+    // Builds between the first and the last are shown on the page alone.
+    let last = read.list().len() - 1;
+    let shown = if args.html.is_some() { 1 } else { last };
+    let against = |build| (build >= shown).then(|| statistical::against(&read, build, &noise, &statistics)).flatten();
+    let by_statistics: Vec<_> = (1..=last).map(against).collect();
+    let of_last = by_statistics.last().and_then(Option::as_ref);
     let method = args.method.map(|method| match method {
         Asked::Tolerance => Method::Tolerance,
         Asked::Statistical => Method::Statistical,
     });
-    let outcome = Outcome::of(&read, &by_tolerance, by_statistics.as_ref(), method, args.fail_on_gain);
+    let outcome = Outcome::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
     write(args, &outcome)?;
+    if let Some(path) = &args.html {
+        drawn::page(args, path, &outcome, &History::of(&read, &by_tolerance, &by_statistics, method), &warnings)?;
+    }
+    drawn::plots(args, &read)?;
     if args.json {
         print_json(&outcome)?;
     } else if !console.quiet {

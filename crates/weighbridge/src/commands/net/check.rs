@@ -1,8 +1,8 @@
 //! `weighbridge net check`: what is to be known of profiles before they are run.
 
-use std::path::Path;
+use std::{collections::BTreeSet, fmt::Display, path::Path};
 
-use wb_net::language::{self, Check, Note, Profile, Variables};
+use wb_net::language::{self, Check, Profile, Variables};
 use wb_net::support::Lack;
 
 use super::super::print_text;
@@ -17,10 +17,13 @@ pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> 
     for file in &args.files {
         let name = file.display();
         match read(file, &args.var) {
-            Ok(Check::Fine { notes, .. }) => print_text(&format!("{name}: fine\n{}", told(&notes)))?,
-            Ok(Check::Lacks { notes, lacks, .. }) => {
+            Ok(Check::Fine { notes, variables, .. }) => {
+                print_text(&format!("{name}: fine\n{}{}", told(&notes), told(&unused(&variables, &args.var))))?;
+            }
+            Ok(Check::Lacks { notes, lacks, variables, .. }) => {
                 let lacks: String = lacks.iter().map(lacked).collect();
-                print_text(&format!("{name}: this kernel cannot do all of it\n{lacks}{}", told(&notes)))?;
+                let notes = [told(&notes), told(&unused(&variables, &args.var))].concat();
+                print_text(&format!("{name}: this kernel cannot do all of it\n{lacks}{notes}"))?;
                 exit = if exit == Exit::Fine { Exit::FellShort } else { exit };
             }
             Ok(Check::Wrong(faults)) => {
@@ -42,7 +45,7 @@ fn lacked(lack: &Lack) -> String {
     format!("  {lack} ({})\n{help}", places.join(", "))
 }
 
-fn told(notes: &[Note]) -> String {
+fn told<N: Display>(notes: &[N]) -> String {
     notes.iter().map(|note| format!("  note: {note}\n")).collect()
 }
 
@@ -51,6 +54,16 @@ fn read(file: &Path, vars: &[(String, String)]) -> Result<Check, Error> {
     let bytes = std::fs::read(file).map_err(|source| Error::File { path: name.clone(), source })?;
     let text = language::text_of(&name, &bytes)?;
     Ok(language::check(&name, text, &variables(vars)))
+}
+
+/// Variables that the profile does not use: perhaps misspelt ones.
+fn unused(used: &BTreeSet<String>, given: &[(String, String)]) -> Vec<String> {
+    let uses = match used.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => "it uses none".to_owned(),
+        some => format!("it uses {}", some.join(", ")),
+    };
+    let unused = given.iter().filter(|(name, _)| !used.contains(name));
+    unused.map(|(name, _)| format!("the profile has no variable `{name}`; {uses}")).collect()
 }
 
 fn variables(given: &[(String, String)]) -> Variables {
@@ -64,7 +77,10 @@ fn variables(given: &[(String, String)]) -> Variables {
 /// A profile that is to be run, and what is to be known of it.
 pub(super) fn profile(file: &Path, vars: &[(String, String)]) -> Result<(Profile, Vec<String>), Error> {
     match read(file, vars)? {
-        Check::Fine { profile, notes } => Ok((profile, notes.iter().map(ToString::to_string).collect())),
+        Check::Fine { profile, notes, variables } => {
+            let notes = notes.iter().map(ToString::to_string).chain(unused(&variables, vars));
+            Ok((profile, notes.collect()))
+        }
         Check::Wrong(faults) => Err(faults.into()),
         Check::Lacks { lacks, .. } => {
             let what: Vec<String> = lacks.iter().map(ToString::to_string).collect();

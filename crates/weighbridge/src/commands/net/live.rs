@@ -9,6 +9,7 @@ use wb_net::{
     engine::{clock, raw::RawTime, work::Progress},
     language::{Action, Extent, Profile, Transaction},
     mirror,
+    result::{ProgressPoint, RunResult},
     session::{client::Run, coordinate::Observer},
 };
 use wb_report::net::live::{Tick, begins, line};
@@ -38,6 +39,9 @@ pub(super) struct Live<'a> {
     limit: Option<Duration>,
     /// By group.
     running: Vec<usize>,
+    interval: Duration,
+    /// Up to where lines were told, in seconds after the data phase began.
+    told_until: f64,
     machines: usize,
     /// By host; the client has none.
     parties: BTreeMap<Option<String>, Party>,
@@ -65,6 +69,8 @@ impl<'a> Live<'a> {
             data_ends: 0,
             limit: run.limit,
             running: vec![0; profile.groups.len()],
+            interval: Duration::from_nanos(run.settings.interval),
+            told_until: 0.0,
             machines: 1 + mirror::hosts(profile).len(),
             parties: BTreeMap::new(),
             responses,
@@ -100,6 +106,7 @@ impl<'a> Live<'a> {
             if host.is_none() {
                 tick.operations = rate(now.operations, before.operations);
                 tick.at = until.saturating_sub(data_began) as f64 / 1e9;
+                self.told_until = tick.at;
             }
         }
         if let (Telling::Lines { decimals, .. }, true) = (self.telling, tick.operations.is_some()) {
@@ -107,16 +114,51 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Counts since the run began, as uperf writes them.
+    /// What the lines have not told yet: the interval that the end of the run cut.
+    pub(super) fn end(&self, result: &RunResult) {
+        match self.telling {
+            Telling::Silent => {}
+            Telling::Stamped => {
+                let machines = || result.machines.iter();
+                let (received, sent) =
+                    (machines().map(|one| one.received_bytes).sum(), machines().map(|one| one.sent_bytes).sum());
+                let progress = machines().next().into_iter().flat_map(|client| &client.progress);
+                let operations = progress.map(|point| point.operations).sum();
+                stamp(&self.names(), &Look { received, sent, operations });
+            }
+            Telling::Lines { decimals, .. } => {
+                if let Some(tick) = self.rest(result) {
+                    show(&line(&tick, decimals));
+                }
+            }
+        }
+    }
+
+    /// What all machines did after the last line.
+    fn rest(&self, result: &RunResult) -> Option<Tick> {
+        // A machine's clock is not this one's: what ended by a tenth of an interval later has been told.
+        let told = self.told_until + self.interval.as_secs_f64() / 10.0;
+        let rates = result.machines.iter().map(|machine| {
+            let rest: Vec<_> = machine.progress.iter().filter(|point| point.at > told).collect();
+            let seconds: f64 = rest.iter().map(|point| point.seconds).sum();
+            let rate = |of: fn(&ProgressPoint) -> u64| {
+                (seconds > 0.0).then(|| rest.iter().map(|point| of(point)).sum::<u64>() as f64 / seconds)
+            };
+            let end = rest.last().map(|point| point.at);
+            (end, rate(|point| point.received_bytes), rate(|point| point.sent_bytes), rate(|point| point.operations))
+        });
+        let rates: Vec<_> = rates.collect();
+        let &(at, _, _, operations) = rates.first()?;
+        let received = rates.iter().map(|(_, received, ..)| *received).sum();
+        Some(Tick { at: at?, received, sent: rates.iter().map(|(_, _, sent, _)| *sent).sum(), operations })
+    }
+
+    /// Counts as far as they have been told.
     fn stamp(&self, name: &str) {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
         let known = || self.parties.values().filter_map(|party| party.told);
-        let (received, sent): (u64, u64) =
-            (known().map(|known| known.received).sum(), known().map(|known| known.sent).sum());
         let operations = self.parties.get(&None).and_then(|client| client.told).map_or(0, |told| told.operations);
-        show(&format!(
-            "timestamp_ms:{millis:.4} name:{name} nr_bytes:{received} nr_ops:{operations} sent_bytes:{sent}\n"
-        ));
+        let (received, sent) = (known().map(|known| known.received).sum(), known().map(|known| known.sent).sum());
+        stamp(name, &Look { received, sent, operations });
     }
 
     /// The transactions that groups are in, each name once.
@@ -198,6 +240,19 @@ fn is_data(profile: &Profile, transaction: &Transaction) -> bool {
         })
     };
     moves(transaction) || !profile.groups.iter().flat_map(|group| &group.transactions).any(moves)
+}
+
+/// Counts since the run began.
+struct Look {
+    received: u64,
+    sent: u64,
+    operations: u64,
+}
+
+/// As uperf writes them.
+fn stamp(name: &str, Look { received, sent, operations }: &Look) {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
+    show(&format!("timestamp_ms:{millis:.4} name:{name} nr_bytes:{received} nr_ops:{operations} sent_bytes:{sent}\n"));
 }
 
 /// Whoever has stopped reading does not stop the run.

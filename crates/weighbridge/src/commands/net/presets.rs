@@ -1,9 +1,10 @@
 //! The presets: workloads for whoever writes no profile.
 
 use wb_net::{
-    language::{Profile, Protocol, StrandKind},
+    language::{LARGEST_DATAGRAM, Profile, Protocol, StrandKind},
     presets::{self, Setup},
     result::{Outcome, RunResult},
+    support::lacks,
 };
 use wb_report::net::{self, Combination};
 
@@ -59,6 +60,7 @@ struct Point {
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(args)?;
     let points = points(preset, args);
+    check_sizes(&points, args)?;
     let flags = &args.common;
     let mut responses = flags.raw.as_deref().map(Responses::create).transpose()?;
     let mut results: Vec<(Point, RunResult)> = Vec::new();
@@ -72,7 +74,10 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
         if matches!(how.telling, Telling::Lines { .. }) {
             print_text(&format!("{title}\n"))?;
         }
-        let result = measure(profile, flags, how, responses.as_mut())?;
+        let result = match lacks(&profile).first() {
+            Some(lack) => RunResult::unsupported(&profile, lack.to_string()),
+            None => measure(profile, flags, how, responses.as_mut())?,
+        };
         let is_over = result.outcome == Outcome::Interrupted;
         results.push((*point, result));
         if is_over {
@@ -132,20 +137,36 @@ fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
 }
 
 fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
-    let usual = Size(if preset.is_stream() { 64 << 10 } else { 90 });
-    let sizes = if args.message_sizes.is_empty() { vec![usual] } else { args.message_sizes.clone() };
+    let usual = |protocol| match (preset.is_stream(), protocol) {
+        (true, Protocol::Udp | Protocol::UnixDgram) => Size(1470),
+        (true, _) => Size(64 << 10),
+        (false, _) => Size(90),
+    };
     let protocols = match preset {
         Preset::UdpRr => vec![Protocol::Udp],
         _ if args.protocols.is_empty() => vec![Protocol::Tcp],
         _ => args.protocols.clone(),
     };
     let each = protocols.iter().flat_map(|&protocol| {
+        let sizes = if args.message_sizes.is_empty() { vec![usual(protocol)] } else { args.message_sizes.clone() };
         let sizes = sizes
             .iter()
             .flat_map(move |&size| args.instances.iter().map(move |&instances| Point { protocol, size, instances }));
         sizes.collect::<Vec<_>>()
     });
     each.collect()
+}
+
+fn check_sizes(points: &[Point], args: &PresetArgs) -> Result<(), Error> {
+    let of_point = |point: &Point| {
+        let largest = point.size.0.max(args.response_size.map_or(0, |size| size.0));
+        (point.protocol == Protocol::Udp && largest > LARGEST_DATAGRAM).then_some(largest)
+    };
+    let Some(bytes) = points.iter().find_map(of_point) else { return Ok(()) };
+    Err(Error::Usage {
+        what: format!("a message of {bytes} bytes does not fit into a datagram of UDP"),
+        help: format!("at most {LARGEST_DATAGRAM} bytes fit: choose a smaller size with -l"),
+    })
 }
 
 fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> Profile {

@@ -6,6 +6,7 @@ use wb_net::{
     control::Limits,
     engine::{self, work::Settings},
     language::Profile,
+    mirror::hosts,
     result::RunResult,
     session::client::Run,
 };
@@ -77,9 +78,9 @@ pub(super) fn telling(flags: &CommonFlags, names: bool, console: &Console) -> Te
         _ => 3,
     };
     match (flags.stamped, flags.json || console.quiet) {
-        (_, true) => Telling::Silent,
         (true, _) => Telling::Stamped,
-        (false, _) => Telling::Lines { decimals, names },
+        (false, true) => Telling::Silent,
+        (false, false) => Telling::Lines { decimals, names },
     }
 }
 
@@ -90,6 +91,7 @@ pub(super) fn measure(
     how: How,
     responses: Option<&mut Responses>,
 ) -> Result<RunResult, Error> {
+    let notes = idle_servers(&profile, &flags.server);
     let run = Run {
         profile,
         servers: flags.server.iter().cloned().collect(),
@@ -109,7 +111,18 @@ pub(super) fn measure(
     let mut live = Live::new(&run, how.telling, responses);
     let made = runtime()?.block_on(run.make(ended(), &mut live));
     let made = made.map_err(|error| not_begun(&error))?;
-    Ok(RunResult::new(&run, made))
+    let mut result = RunResult::new(&run, made);
+    result.notes.splice(0..0, notes);
+    live.end(&result);
+    Ok(result)
+}
+
+/// Servers of hosts that the profile does not have: perhaps misspelt ones.
+fn idle_servers(profile: &Profile, servers: &[(String, String)]) -> Vec<String> {
+    let hosts = hosts(profile);
+    let idle = servers.iter().filter(|(name, _)| !hosts.contains(name));
+    idle.map(|(name, _)| format!("`--server {name}=…` is of no host of the profile; it has {}", hosts.join(", ")))
+        .collect()
 }
 
 /// Writes intervals and totals.
@@ -133,6 +146,7 @@ fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
         return Err(Error::FellShort { what: format!("an event cannot be counted here: {why}"), help });
     }
     Ok(Settings {
+        limit: None,
         cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
         threads: flags.max_threads,
         interval: flags.interval.0,

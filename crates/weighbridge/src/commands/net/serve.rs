@@ -1,6 +1,13 @@
 //! `weighbridge net serve`.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use wb_net::{
     control::{Limits, Listener},
@@ -44,7 +51,14 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
         eprintln!("serving at {at}, with the key {fingerprint}");
         let done = Arc::new(tokio::sync::Notify::new());
         let over = done.clone();
+        let sessions = Arc::new(AtomicUsize::new(0));
+        let under_way = sessions.clone();
         let tell = move |news: ServerNews| {
+            match &news {
+                ServerNews::Begun(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
+                ServerNews::Over(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
+                ServerNews::Refused(..) => {}
+            }
             if !quiet {
                 match &news {
                     ServerNews::Refused(from, error) => eprintln!("{from}: refused: {error}"),
@@ -61,7 +75,13 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
                 Err(Error::Kernel("the listening socket is broken".to_owned()))
             }
             () = done.notified() => Ok(Exit::Fine),
-            () = ended() => Ok(Exit::Fine),
+            () = ended() => {
+                if !quiet {
+                    let cut = wb_model::counted(under_way.load(Ordering::SeqCst), "session");
+                    eprintln!("ended by a signal, with {cut} under way");
+                }
+                Ok(Exit::Fine)
+            }
         }
     })
 }

@@ -101,4 +101,6 @@ fn an_interruption_keeps_what_was_measured() {
     assert_eq!(output.stderr, b"interrupted: the figures are of what was done until then\n");
     let rest: Vec<String> = std::iter::from_fn(|| lines.recv_timeout(Duration::from_secs(5)).ok()).collect();
     assert!(rest.iter().any(|line| line.contains("bit/s received,")), "{rest:?}");
+    let server = rest.iter().find(|line| line.starts_with("  127.0.0.1 ")).expect("a line of the server");
+    assert!(server.contains("a thread each"), "it has reported: {server}");
 }

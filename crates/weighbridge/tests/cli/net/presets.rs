@@ -68,6 +68,28 @@ fn several_combinations_end_in_one_table() {
 }
 
 #[test]
+fn what_this_kernel_lacks_is_a_row_among_others() {
+    let place = Place::new();
+    let server = place.serve("");
+    // RDS is spoken by nothing here, whatever the kernel has.
+    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.out.contains("unsupported") && ran.out.contains("completed"), "{}", ran.out);
+    let alone = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds -q", server.port));
+    assert_eq!((alone.code, alone.out.as_str()), (3, ""), "{}", alone.seen());
+    assert!(alone.err.starts_with("error: protocol rds cannot be used here"), "{}", alone.err);
+}
+
+#[test]
+fn the_interval_that_the_end_cuts_is_told() {
+    let place = Place::new();
+    let server = place.serve("");
+    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 700ms -i 400ms", server.port));
+    let last = ran.out.lines().rfind(|line| line.contains(" received ") && line.contains(" sent ")).unwrap();
+    assert!(last.trim_start().starts_with("0.7 s"), "{}", ran.out);
+}
+
+#[test]
 fn wrong_arguments_are_told_where_they_stand() {
     let place = Place::new();
     for (flags, part) in [
@@ -77,6 +99,9 @@ fn wrong_arguments_are_told_where_they_stand() {
         ("-t 0", "no time at all"),
         ("-t 5parsec", "is not a time"),
         ("-i 1ms", "at least 10ms"),
+        ("--max-duration 0", "no time at all"),
+        ("--protocols udp -l 70000", "at most 65507 bytes fit"),
+        ("-R --json", "cannot be used with"),
         ("--protocols tpc", "there are tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds"),
     ] {
         let ran = place.net(&format!("stream 127.0.0.1 {flags}"));

@@ -104,6 +104,45 @@ fn every_fault_of_a_profile_is_told_where_it_stands() {
 }
 
 #[test]
+fn a_text_that_is_no_profile_is_told_in_one_sentence() {
+    let place = Place::new();
+    place.lab.write("notes.txt", &"a < b && c > d\n".repeat(500));
+    assert_snapshot!(place.net("check notes.txt").seen(), @r#"
+    exit 1
+    error: there is no profile in this text
+         ╭─[notes.txt:501:1]
+     500 │ a < b && c > d
+         ╰────
+    help: a profile starts with `<profile name="…">`
+    "#);
+}
+
+#[test]
+fn of_very_many_faults_the_first_are_told() {
+    let place = Place::new();
+    let flowops = "<flowop type=\"nop\" options=\"nosuch=1\"/>\n".repeat(300);
+    let text = format!("<profile><group nthreads=\"1\"><transaction>{flowops}</transaction></group></profile>");
+    place.lab.write("many.xml", &text);
+    let ran = place.net("check many.xml");
+    assert!(ran.err.starts_with("error: `many.xml` has 300 faults; these are the first 20\n"), "{}", ran.err);
+    assert_eq!(ran.err.matches("there is no option").count(), 20, "{}", ran.err);
+}
+
+#[test]
+fn a_variable_that_a_profile_does_not_use_is_told() {
+    let place = Place::new();
+    let text = "<profile><group nthreads=\"1\"><transaction><flowop type=\"connect\" options=\"remotehost=$h protocol=tcp\"/></transaction></group></profile>";
+    place.lab.write("one.xml", text);
+    place.lab.write("two.xml", &text.replace("$h", "$other"));
+    assert_snapshot!(place.net("check one.xml two.xml --var h=x --var other=y").out, @r"
+    one.xml: fine
+      note: the profile has no variable `other`; it uses h
+    two.xml: fine
+      note: the profile has no variable `h`; it uses other
+    ");
+}
+
+#[test]
 fn a_profile_with_remarks_is_fine() {
     let place = Place::new();
     let text = "<profile>\n  <group nthreads=\"1\">\n    <transaction>\n      <flowop type=\"connect\" options=\"remotehost=h protocol=tcp size=1\"/>\n    </transaction>\n  </group>\n</profile>\n";

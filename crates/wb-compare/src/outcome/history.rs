@@ -1,0 +1,165 @@
+//! Every later build against the first, for a table that has a column for each.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::decide::decide;
+use super::told::{Difference, differences_of};
+use super::{Decided, Method, Totals};
+use crate::build::{Builds, ParamsId, Row};
+use crate::id::Statistic;
+use crate::statistical;
+use crate::tolerance::groups::Group;
+use crate::tolerance::{self, Status};
+
+/// All checks in all builds: what an [`Outcome`](super::Outcome) says of the last build, of each. Builds are meant by
+/// their places, the first later one being 1; checks by theirs in [`tolerance::Comparison::checks`].
+#[derive(Debug)]
+pub struct History<'a> {
+    /// The builds.
+    pub builds: &'a Builds,
+    /// What the method of tolerances says.
+    pub tolerances: &'a tolerance::Comparison<'a>,
+    /// What the method of statistics says of each later build.
+    statistics: &'a [Option<statistical::Comparison>],
+    method: Option<Method>,
+    columns: Vec<Vec<Option<Kept>>>,
+    differences: Vec<Vec<Difference>>,
+}
+
+/// A check in a build, against the first.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// What follows.
+    pub decided: Decided,
+    /// Which method decides here.
+    pub decided_by: Method,
+    /// What the method of tolerances says.
+    pub by_tolerance: &'a tolerance::Cell,
+    /// What the method of statistics says, of means.
+    pub by_statistics: Option<&'a statistical::Check>,
+    /// The parameters in which the case differs from the first build's.
+    pub differences: &'a [Difference],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    decided: Decided,
+    decided_by: Method,
+    found: Option<usize>,
+    differences: Option<usize>,
+}
+
+/// Two sets of parameters, and where their difference is kept, if there is one.
+type Compared = HashMap<(ParamsId, ParamsId), Option<usize>, FixedState>;
+
+impl<'a> History<'a> {
+    /// Judges every later build. `statistics` has one for each of them, by [`statistical::against`]; those that are
+    /// none or not there leave the build to tolerances.
+    pub fn of(
+        builds: &'a Builds,
+        tolerances: &'a tolerance::Comparison<'a>,
+        statistics: &'a [Option<statistical::Comparison>],
+        method: Option<Method>,
+    ) -> Self {
+        let mut history = Self { builds, tolerances, statistics, method, columns: vec![], differences: vec![] };
+        let mut compared = Compared::default();
+        for build in 1..builds.list().len() {
+            let column = history.column(build, &mut compared);
+            history.columns.push(column);
+        }
+        history
+    }
+
+    /// A check in a build; none where neither that build nor the first has it.
+    pub fn judged(&self, check: usize, build: usize) -> Option<Judged<'_>> {
+        let kept = (*self.columns.get(build.checked_sub(1)?)?.get(check)?)?;
+        let by_tolerance = self.tolerances.cell(check, build)?;
+        let found = kept.found.and_then(|found| self.found(build)?.get(found));
+        let by_statistics = found.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
+        let Kept { decided, decided_by, differences, .. } = kept;
+        let differences = differences.map_or(&[][..], |place| &self.differences[place]);
+        Some(Judged { decided, decided_by, by_tolerance, by_statistics, differences })
+    }
+
+    /// How many primary checks of a build came to what, and the others.
+    pub fn totals(&self, build: usize) -> Totals {
+        let mut totals = Totals::default();
+        for (at, check) in self.tolerances.checks.iter().enumerate() {
+            match self.judged(at, build) {
+                Some(judged) if check.primary => totals.add(judged.decided),
+                Some(_) => totals.not_primary += 1,
+                None => {}
+            }
+        }
+        totals.invalid += self.tolerances.errors(build).count();
+        for group in self.tolerances.groups.iter().filter(|group| self.decides(group, build)) {
+            match group.cell(build).map(|cell| cell.status) {
+                Some(Status::Regression) => totals.groups_lost += 1,
+                Some(Status::Improvement) => totals.groups_gained += 1,
+                _ => {}
+            }
+        }
+        totals
+    }
+
+    /// Whether a group takes part in what the exit says of a build: where tolerances decide on all of its members.
+    pub fn decides(&self, group: &Group<'_>, build: usize) -> bool {
+        let by_tolerance = |at: &usize| self.judged(*at, build).is_some_and(|it| it.decided_by == Method::Tolerance);
+        self.method != Some(Method::Statistical) && group.members.iter().all(by_tolerance)
+    }
+
+    /// By how many percent a build is better than the first, on average over primary means; worse is below zero. None
+    /// where no mean that has a better direction has a finite score.
+    pub fn score(&self, build: usize) -> Option<f64> {
+        let scores: Vec<f64> = self.better(build).map(|(_, score)| score).collect();
+        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    }
+
+    /// The finite scores of a build's primary means, each with its check, in percent and with the sign that positive is
+    /// better.
+    pub fn better(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
+        let primary = self.tolerances.checks.iter().enumerate();
+        let primary = primary.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
+        primary.filter_map(move |(at, check)| {
+            let score = self.tolerances.cell(at, build)?.score.filter(|score| score.is_finite())?;
+            Some((at, score * self.tolerances.sense(*check)?))
+        })
+    }
+
+    fn column(&mut self, build: usize, compared: &mut Compared) -> Vec<Option<Kept>> {
+        let mut found = self.found(build).unwrap_or(&[]).iter().enumerate().peekable();
+        let tolerances = self.tolerances;
+        let kept = tolerances.checks.iter().enumerate().map(|(at, check)| {
+            while found.next_if(|(_, found)| found.row < check.row).is_some() {}
+            let found = found.peek().filter(|(_, found)| found.row == check.row);
+            let status = tolerances.cell(at, build)?.status;
+            let differences = self.differing(check.row, build, compared);
+            let differing = differences.map_or(&[][..], |place| &self.differences[place]);
+            let by_statistics = found.map(|(_, found)| *found);
+            let (decided_by, decided) = decide(check.statistic, status, by_statistics, self.method, differing);
+            Some(Kept { decided, decided_by, found: found.map(|(place, _)| *place), differences })
+        });
+        kept.collect()
+    }
+
+    /// Where the parameters in which a build differs from the first are kept. Many cases have the same two sets, of
+    /// which each pair is compared once.
+    fn differing(&mut self, row: Row, build: usize, compared: &mut Compared) -> Option<usize> {
+        let builds = self.builds;
+        let sides = [builds.list().first()?, builds.list().get(build)?];
+        let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
+        *compared.entry((src?, dst?)).or_insert_with(|| {
+            let differences = differences_of(builds, sides, row);
+            (!differences.is_empty()).then(|| {
+                self.differences.push(differences);
+                self.differences.len() - 1
+            })
+        })
+    }
+
+    fn found(&self, build: usize) -> Option<&'a [statistical::Check]> {
+        Some(&self.statistics.get(build.checked_sub(1)?)?.as_ref()?.checks)
+    }
+}

@@ -1,0 +1,130 @@
+//! Builds of any size in run-perf's layout, the same each time: what the speed of comparing and of its page is seen on.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// How much is written. Each case has one primary metric of throughput and three of latency, and each metric two checks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Synthetic {
+    pub(crate) builds: usize,
+    pub(crate) profiles: usize,
+    pub(crate) tests: usize,
+    pub(crate) cases: usize,
+    /// Of each metric.
+    pub(crate) samples: usize,
+}
+
+/// 8,000 checks in ten builds.
+pub(crate) const PAGE: Synthetic = Synthetic { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
+
+const METRICS: [(&str, &str, f64); 4] = [
+    ("throughput", "iops_sec", 150_000.0),
+    ("latency", "clat", 210.0),
+    ("latency", "lat", 230.0),
+    ("latency", "slat", 12.0),
+];
+
+/// Figures that look random (G. Steele and others, SplitMix64).
+struct Noise(u64);
+
+impl Noise {
+    /// From −1 to 1, more often near 0.
+    fn next(&mut self) -> f64 {
+        let mut part = || {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        (part() + part() + part()) / 3.0
+    }
+}
+
+impl Synthetic {
+    /// How many checks each build has.
+    pub(crate) fn checks(&self) -> usize {
+        self.profiles * self.tests * self.cases * METRICS.len() * 2
+    }
+
+    /// Writes the builds into a folder; theirs, in order.
+    pub(crate) fn write(&self, into: &Path) -> io::Result<Vec<PathBuf>> {
+        (0..self.builds).map(|build| self.write_build(into, build)).collect()
+    }
+
+    fn write_build(&self, into: &Path, build: usize) -> io::Result<PathBuf> {
+        let folder = into.join(format!("build-{:02}", build + 1));
+        for profile in 0..self.profiles {
+            for test in 0..self.tests {
+                let place = folder.join(format!("Profile{profile}/test{test}/0000"));
+                fs::create_dir_all(&place)?;
+                fs::write(place.join("result.json"), self.results(build, profile * self.tests + test))?;
+            }
+        }
+        fs::write(folder.join("RUNPERF_METADATA"), metadata(build, self.profiles))?;
+        Ok(folder)
+    }
+
+    fn results(&self, build: usize, test: usize) -> String {
+        let cases: Vec<String> = (0..self.cases).map(|case| self.iteration(build, test, case)).collect();
+        format!("[{}]", cases.join(",\n"))
+    }
+
+    /// An iteration: every 29th case gets slower at some build, every 31st faster, and a few change their parameters.
+    fn iteration(&self, build: usize, test: usize, case: usize) -> String {
+        let number = test * self.cases + case;
+        let steps = |every: usize| number.is_multiple_of(every) && build > number / every % self.builds;
+        let level = if steps(29) {
+            0.85
+        } else if steps(31) {
+            1.12
+        } else {
+            1.0
+        };
+        let depth = if number.is_multiple_of(211) && build > 1 { 64 } else { 32 };
+        let mut classes = [String::new(), String::new()];
+        for (at, (class, metric, centre)) in METRICS.into_iter().enumerate() {
+            let mut noise = Noise((number * METRICS.len() + at) as u64 ^ 0x5eed);
+            let centre = centre * (1.5 + noise.next());
+            let mut noise = Noise(((number * METRICS.len() + at) * 1000 + build) as u64);
+            let factor = if class == "latency" { 1.0 / level } else { level };
+            let mean = centre * factor * (1.0 + 0.02 * noise.next());
+            let samples: Vec<f64> = (0..self.samples).map(|_| mean * (1.0 + 0.015 * noise.next())).collect();
+            let told: Vec<String> = samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
+            let into = &mut classes[usize::from(class == "latency")];
+            let comma = if into.is_empty() { "" } else { ", " };
+            // Writing to a string does not fail.
+            let _ = write!(
+                into,
+                r#"{comma}"{metric}": [{{"client_hostname": "all", "mean": {mean}, "stddevpct": {}, "samples": [{}]}}]"#,
+                1.0 + noise.next().abs(),
+                told.join(", ")
+            );
+        }
+        let [throughput, latency] = classes;
+        let name = format!("{}-{}KiB", ["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4));
+        format!(
+            r#"{{"iteration_name": "{name}", "iteration_data": {{"parameters": {{"benchmark": [{{
+                "primary_metric": "iops_sec", "iodepth": "{depth}", "runtime": "60"}}]}},
+                "throughput": {{{throughput}}}, "latency": {{{latency}}}}}}}"#
+        )
+    }
+}
+
+fn metadata(build: usize, profiles: usize) -> String {
+    let kernel = if build < 4 { "6.1.0-17-amd64" } else { "6.1.0-18-amd64" };
+    let packages: Vec<String> =
+        (0..200).map(|at| format!("package-{at}-1.{}", if at == 7 { build / 3 } else { 0 })).collect();
+    let sections = format!(r#"[{{"kernel": "{kernel}\nsmt on", "rpm": "{}"}}]"#, packages.join("\\n"));
+    let mut text = format!(
+        "build:{}\nurl:https://ci.example/job/nightly/{}\nmachine:anvil.example\nmachine_url:https://machines.example/anvil\n\
+         distro:Debian-12\nguest_distro:Debian-12\nrunperf_version:1.2\nproject:nightly\n\
+         runperf_cmd:run-perf -vvv --hosts anvil --default-password secret -- fio\nenvironment_world:{sections}\n",
+        build + 1,
+        build + 1
+    );
+    for profile in 0..profiles {
+        let _ = writeln!(text, "environment_profile_Profile{profile}:{sections}");
+    }
+    text
+}

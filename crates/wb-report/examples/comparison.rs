@@ -1,0 +1,39 @@
+//! Writes the page of a comparison and tells how long each part of it took:
+//! `cargo run --release -p wb-report --example comparison -- page.html [specimen | FOLDER…]`. Without folders it compares
+//! 8,000 checks in ten made builds; `specimen` are three small ones with one of everything.
+
+#[path = "../tests/comparison/mod.rs"]
+mod comparison;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use comparison::synthetic::PAGE;
+use comparison::{How, compared, read, specimen};
+use wb_report::compare::{PageOptions, html};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let page = arguments.next().unwrap_or_else(|| "comparison.html".into());
+    let mut folders: Vec<PathBuf> = arguments.collect();
+    let made = tempfile::tempdir()?;
+    match folders.first().and_then(|first| first.to_str()) {
+        None => folders = PAGE.write(made.path())?,
+        Some("specimen") => folders = specimen::write(made.path()),
+        Some(_) => {}
+    }
+    let clock = Instant::now();
+    let builds = read(&folders);
+    let read = clock.elapsed();
+    let options = PageOptions { charts: true, notes: &[], fail_on_gain: false };
+    let (text, compared, drawn) = compared(&builds, &How::default(), |outcome, history| {
+        let compared = clock.elapsed();
+        (html(outcome, history, &options), compared - read, clock.elapsed() - compared)
+    });
+    let text = text?;
+    std::fs::write(&page, &text)?;
+    let checks = builds.rows().len() * 2;
+    println!("{}: {checks} checks in {} builds, {} bytes", page.display(), folders.len(), text.len());
+    println!("read {read:.0?}, compared {compared:.0?}, drawn {drawn:.0?}");
+    Ok(())
+}

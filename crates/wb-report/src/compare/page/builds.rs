@@ -1,0 +1,147 @@
+//! The builds side by side: what all have in common, and a line for each with the rest.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use wb_compare::Outcome;
+use wb_compare::outcome::{BuildTold, History};
+
+use super::environment::Environment;
+use super::figures::percent;
+use super::links::{self, Link};
+use crate::page::pieces::{Pair, pair};
+
+/// All of them.
+#[derive(Serialize)]
+pub(super) struct Builds {
+    /// What is the same in all.
+    pub(super) same: Vec<Fact>,
+    heads: Vec<String>,
+    rows: Vec<BuildRow>,
+    /// Each command that was typed, and by which builds.
+    pub(super) commands: Vec<Pair>,
+}
+
+/// Something that was said of builds.
+#[derive(Serialize)]
+pub(super) struct Fact {
+    name: String,
+    text: Vec<Link>,
+}
+
+#[derive(Serialize)]
+struct BuildRow {
+    link: Link,
+    runs: usize,
+    said: Vec<Vec<Link>>,
+    letters: Vec<String>,
+    /// None for the first build, which is held against nothing.
+    judged: Option<JudgedRow>,
+}
+
+#[derive(Serialize)]
+struct JudgedRow {
+    failures: usize,
+    groups: usize,
+    not_primary: usize,
+    score: Option<String>,
+    /// How good the score is: the name of a style.
+    tint: &'static str,
+}
+
+/// What is said elsewhere on the page, or differs always and explains nothing.
+const ELSEWHERE: [&str; 7] =
+    ["build", "command", "machine", "machine url", "machine-url-base", "machine_url_base", "url"];
+
+impl Builds {
+    pub(super) fn new(outcome: &Outcome, history: &History<'_>, environments: &[Environment]) -> Self {
+        let builds = &outcome.builds;
+        let (same, differing): (Vec<_>, Vec<_>) = said(builds).into_iter().partition(|(_, of_builds)| {
+            let first = &of_builds[0];
+            of_builds.iter().all(|of_build| of_build == first)
+        });
+        let rows = builds.iter().enumerate().map(|(at, build)| BuildRow {
+            link: links::build(build),
+            runs: build.runs.len(),
+            said: differing.iter().map(|(_, of_builds)| of_builds[at].clone()).collect(),
+            letters: environments.iter().map(|environment| environment.letters[at].clone()).collect(),
+            judged: (at > 0).then(|| JudgedRow::of(history, at)),
+        });
+        Self {
+            heads: differing.iter().map(|(name, _)| name.clone()).collect(),
+            rows: rows.collect(),
+            commands: commands(builds),
+            same: same.into_iter().map(|(name, mut all)| Fact { name, text: all.swap_remove(0) }).collect(),
+        }
+    }
+}
+
+/// Everything that was said of any build, by build: the machines first.
+fn said(builds: &[BuildTold]) -> Vec<(String, Vec<Vec<Link>>)> {
+    let machines: Vec<Vec<Link>> = builds.iter().map(links::machines).collect();
+    let names = builds.iter().flat_map(|build| &build.runs).flat_map(|run| run.metadata.keys());
+    let names: BTreeSet<&String> = names.filter(|name| !ELSEWHERE.contains(&name.as_str())).collect();
+    let others = [("number", "build")].into_iter().chain(names.into_iter().map(|name| (name.as_str(), name.as_str())));
+    let others = others.map(|(head, name)| {
+        let of = |build: &BuildTold| {
+            let mut texts: Vec<&String> = build.runs.iter().filter_map(|run| run.metadata.get(name)).collect();
+            texts.dedup();
+            texts.into_iter().map(|text| Link { text: text.clone(), to: None }).collect()
+        };
+        (head.to_owned(), builds.iter().map(of).collect())
+    });
+    let all = std::iter::once(("machine".to_owned(), machines)).chain(others);
+    all.filter(|(_, of_builds): &(_, Vec<Vec<Link>>)| of_builds.iter().any(|of_build| !of_build.is_empty())).collect()
+}
+
+/// Each command once, with the builds that used it.
+fn commands(builds: &[BuildTold]) -> Vec<Pair> {
+    let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
+    for build in builds {
+        for command in build.runs.iter().filter_map(|run| run.metadata.get("command")) {
+            match commands.iter_mut().find(|(known, _)| known == command) {
+                Some((_, names)) if names.contains(&build.name.as_str()) => {}
+                Some((_, names)) => names.push(&build.name),
+                None => commands.push((command, vec![&build.name])),
+            }
+        }
+    }
+    let whose = |names: &[&str]| if names.len() == builds.len() { "all builds".to_owned() } else { names.join(", ") };
+    commands.into_iter().map(|(command, names)| pair(whose(&names), command)).collect()
+}
+
+impl JudgedRow {
+    fn of(history: &History<'_>, build: usize) -> Self {
+        let totals = history.totals(build);
+        let score = history.score(build);
+        Self {
+            failures: totals.losses + totals.missing + totals.invalid + totals.incomparable,
+            groups: totals.groups_lost,
+            not_primary: totals.not_primary,
+            score: score.map(percent),
+            tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance)),
+        }
+    }
+}
+
+/// A colour for a score: none within a quarter of the tolerance, a strong one beyond all of it.
+fn tint(score: f64, tolerance: f64) -> &'static str {
+    match score {
+        score if score > tolerance => "much-better",
+        score if score > tolerance / 4.0 => "better",
+        score if score < -tolerance => "much-worse",
+        score if score < -tolerance / 4.0 => "worse",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_follow_the_tolerance() {
+        let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| tint(score, 5.0));
+        assert_eq!(tints, ["much-better", "better", "", "", "worse", "much-worse"]);
+    }
+}

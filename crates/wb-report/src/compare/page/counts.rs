@@ -1,0 +1,87 @@
+//! How many checks of each build came to what.
+
+use serde::Serialize;
+use wb_compare::outcome::{History, Totals};
+
+use crate::chart::{CountRow, Counts, count_key};
+use crate::page::pieces::{Figure, Ids};
+
+/// A table: a row for each later build, a column for each kind that occurs.
+#[derive(Serialize)]
+pub(super) struct CountsView {
+    heads: Vec<&'static str>,
+    rows: Vec<(String, Vec<usize>)>,
+    figure: Option<Figure>,
+}
+
+type Column = (&'static str, fn(&Totals) -> usize);
+
+const COLUMNS: [Column; 13] = [
+    ("gains", |totals| totals.gains),
+    ("minor gains", |totals| totals.minor_gains),
+    ("equals", |totals| totals.equals),
+    ("minor losses", |totals| totals.minor_losses),
+    ("losses", |totals| totals.losses),
+    ("differing", |totals| totals.differing),
+    ("inconclusive", |totals| totals.inconclusive),
+    ("missing", |totals| totals.missing),
+    ("invalid", |totals| totals.invalid),
+    ("defined otherwise", |totals| totals.incomparable),
+    ("not primary", |totals| totals.not_primary),
+    ("groups lost", |totals| totals.groups_lost),
+    ("groups gained", |totals| totals.groups_gained),
+];
+
+/// Those that are always told, as on a terminal.
+const ALWAYS: usize = 5;
+
+/// A part of a bar: style, name, count.
+type Part = (&'static str, &'static str, fn(&Totals) -> usize);
+
+/// From what is good to what is not there.
+const PARTS: [Part; 8] = [
+    ("gain", "gains", |totals| totals.gains),
+    ("minor-gain", "minor gains", |totals| totals.minor_gains),
+    ("equal", "equals", |totals| totals.equals),
+    ("minor-loss", "minor losses", |totals| totals.minor_losses),
+    ("loss", "losses", |totals| totals.losses),
+    ("differs", "differing", |totals| totals.differing),
+    ("inconclusive", "inconclusive", |totals| totals.inconclusive),
+    ("lacking", "missing, invalid or defined otherwise", |totals| {
+        totals.missing + totals.invalid + totals.incomparable
+    }),
+];
+
+impl CountsView {
+    pub(super) fn new(history: &History<'_>, names: &[String], charts: bool, ids: &mut Ids) -> Self {
+        let later = 1..history.builds.list().len();
+        let totals: Vec<(&str, Totals)> = later.map(|at| (names[at].as_str(), history.totals(at))).collect();
+        let occurs = |column: &Column| totals.iter().any(|(_, totals)| column.1(totals) > 0);
+        let columns: Vec<&Column> = COLUMNS
+            .iter()
+            .enumerate()
+            .filter(|(at, column)| *at < ALWAYS || occurs(column))
+            .map(|(_, it)| it)
+            .collect();
+        let row = |(name, totals): &(&str, Totals)| {
+            ((*name).to_owned(), columns.iter().map(|column| column.1(totals)).collect())
+        };
+        Self {
+            heads: columns.iter().map(|(name, _)| *name).collect(),
+            rows: totals.iter().map(row).collect(),
+            figure: charts.then(|| figure(&totals, ids)),
+        }
+    }
+}
+
+fn figure(totals: &[(&str, Totals)], ids: &mut Ids) -> Figure {
+    let row = |(name, totals): &(&str, Totals)| CountRow {
+        label: (*name).to_owned(),
+        parts: PARTS.map(|(class, name, count)| (class, name, count(totals))).to_vec(),
+    };
+    let counts = Counts { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
+    let occurs = |count: fn(&Totals) -> usize| totals.iter().any(|(_, totals)| count(totals) > 0);
+    let legend = PARTS.iter().filter(|(.., count)| occurs(*count)).map(|(class, name, _)| (count_key(class), *name));
+    let caption = "How many primary checks of each build came to what, held against the first build.";
+    Figure::of(&counts, caption.to_owned(), ids).explaining(legend)
+}

@@ -1,0 +1,76 @@
+//! The groups: averages over checks that belong together, in every build.
+
+use minijinja::Value;
+use serde::Serialize;
+use wb_compare::outcome::{Decided, History};
+use wb_compare::tolerance::Status;
+use wb_compare::tolerance::groups::Group;
+
+use super::figures::{percent, value};
+use super::kinds::{Kind, kind};
+use super::markup::Markup;
+
+/// Two tables, of which the second can stay closed.
+#[derive(Serialize)]
+pub(super) struct GroupsView {
+    /// How many groups there are of each kind.
+    lost: usize,
+    others: usize,
+    /// Those that are worse in any build.
+    lost_rows: Value,
+    other_rows: Value,
+}
+
+impl GroupsView {
+    pub(super) fn new(history: &History<'_>, fail_on_gain: bool) -> Self {
+        let builds = 1..history.builds.list().len();
+        let kind_in = |group: &Group<'_>, build: usize| {
+            let status = group.cell(build)?.status;
+            Some(kind(decided(status), fail_on_gain))
+        };
+        let worse = |group: &&Group<'_>| {
+            builds.clone().any(|build| kind_in(group, build).is_some_and(|kind| kind.failed && kind.class != "lacking"))
+        };
+        let (lost, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(worse);
+        let rows = |groups: &[&Group<'_>]| {
+            let mut rows = Markup::default();
+            for group in groups {
+                rows.raw("<tr><th scope=row class=id><bdi>").text(&group.id.to_string()).raw("</bdi>");
+                rows.raw("<td>").figure(group.members.len());
+                for build in builds.clone() {
+                    cell(&mut rows, history, group, build, kind_in(group, build));
+                }
+            }
+            rows.done()
+        };
+        Self { lost: lost.len(), others: others.len(), lost_rows: rows(&lost), other_rows: rows(&others) }
+    }
+}
+
+fn cell(rows: &mut Markup, history: &History<'_>, group: &Group<'_>, build: usize, kind: Option<Kind>) {
+    let (Some(cell), Some(kind)) = (group.cell(build), kind) else {
+        rows.raw("<td>–");
+        return;
+    };
+    rows.raw("<td class=").figure(kind.class).raw("><abbr title=\"").figure(kind.word);
+    rows.raw("\">").figure(kind.symbol).raw("</abbr> ").figure(percent(cell.score).trim_end_matches(" %"));
+    rows.raw("<small>±").figure(value(cell.tolerance));
+    if !history.decides(group, build) {
+        rows.raw(", decides nothing");
+    }
+    rows.raw("</small>");
+}
+
+/// The same scale of words as for checks.
+fn decided(status: Status) -> Decided {
+    match status {
+        Status::Improvement => Decided::Gain,
+        Status::MinorGain => Decided::MinorGain,
+        Status::Equal => Decided::Equal,
+        Status::MinorLoss => Decided::MinorLoss,
+        Status::Regression => Decided::Loss,
+        Status::Changed => Decided::Differs,
+        Status::Missing => Decided::Missing,
+        Status::Invalid => Decided::Invalid,
+    }
+}

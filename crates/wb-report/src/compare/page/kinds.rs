@@ -1,0 +1,37 @@
+//! What checks come to, as the page shows it: a word, a shape and a colour.
+
+use serde::Serialize;
+use wb_compare::outcome::Decided;
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Kind {
+    pub(super) word: &'static str,
+    pub(super) symbol: &'static str,
+    /// Its style's name.
+    pub(super) class: &'static str,
+    /// Whether it fails a build.
+    pub(super) failed: bool,
+}
+
+/// All of them, in the order of [`Decided::ALL`].
+pub(super) fn kinds(fail_on_gain: bool) -> [Kind; Decided::ALL.len()] {
+    Decided::ALL.map(|decided| kind(decided, fail_on_gain))
+}
+
+/// One of them.
+pub(super) fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
+    let (symbol, class, failed) = match decided {
+        Decided::Gain => ("✔", "gain", fail_on_gain),
+        Decided::MinorGain => ("›", "minor-gain", false),
+        Decided::Equal => ("=", "equal", false),
+        Decided::MinorLoss => ("‹", "minor-loss", false),
+        Decided::Loss => ("✕", "loss", true),
+        Decided::Differs => ("≠", "differs", false),
+        Decided::Inconclusive => ("?", "inconclusive", false),
+        Decided::Missing => ("∅", "lacking", true),
+        Decided::Invalid => ("!", "lacking", true),
+        Decided::Incomparable => ("⊘", "lacking", true),
+    };
+    Kind { word: decided.as_str(), symbol, class, failed }
+}

@@ -1,0 +1,62 @@
+//! The page of a comparison: one file that needs no network, can be read without scripts and is better with.
+//!
+//! Without scripts: the builds, how many checks came to what, every primary check that failed in any build, the groups,
+//! charts and environments. With them the table has every check, from [`data`], with filters, the reason for each cell
+//! and its history. Text from outside is escaped by the template engine, or where markup is written here ([`markup`]),
+//! by the same function.
+//!
+//! Start with [`html`] and [`view`].
+
+mod boxes;
+mod builds;
+mod counts;
+mod data;
+mod environment;
+mod figures;
+mod groups;
+mod kinds;
+mod links;
+mod markup;
+mod measure;
+mod names;
+mod rows;
+mod view;
+
+use wb_compare::Outcome;
+use wb_compare::outcome::History;
+
+use crate::page::PageError;
+use crate::page::document::Document;
+
+const DOCUMENT: Document<'_> = Document {
+    template: include_str!("../../../templates/comparison.html"),
+    styles: &[include_str!("../../../templates/comparison.css")],
+    scripts: &[
+        include_str!("script/data.js"),
+        include_str!("script/words.js"),
+        include_str!("../../chart/history.js"),
+        include_str!("script/why.js"),
+        include_str!("script/filter.js"),
+        include_str!("script/table.js"),
+        include_str!("script/keys.js"),
+        include_str!("script/start.js"),
+    ],
+};
+
+/// What goes onto the page beside the comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct PageOptions<'a> {
+    /// Whether charts are drawn.
+    pub charts: bool,
+    /// What was odd about the builds, a sentence each.
+    pub notes: &'a [String],
+    /// Whether what got better fails as well.
+    pub fail_on_gain: bool,
+}
+
+/// The page of a comparison; `history` is of the same builds as `outcome`.
+///
+/// Errors: a template that does not fit, which is a fault of this program.
+pub fn html(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'_>) -> Result<String, PageError> {
+    DOCUMENT.render(view::Page::new(outcome, history, options))
+}

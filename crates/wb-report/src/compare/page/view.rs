@@ -1,0 +1,141 @@
+//! What the template of a comparison's page is given.
+
+use minijinja::Value;
+use serde::Serialize;
+use wb_compare::Outcome;
+use wb_compare::outcome::{Decided, History, Method};
+use wb_model::counted;
+
+use super::boxes;
+use super::builds::Builds;
+use super::counts::CountsView;
+use super::data;
+use super::environment::{Environment, environments};
+use super::groups::GroupsView;
+use super::kinds::{Kind, kinds};
+use super::names::short;
+use super::{PageOptions, rows};
+use crate::page::pieces::{Figure, Ids, Pair, pair};
+
+/// The page.
+#[derive(Serialize)]
+pub(super) struct Page<'a> {
+    title: String,
+    tally: String,
+    /// Whether the last build fails.
+    failed: bool,
+    facts: Vec<Pair>,
+    builds: Builds,
+    counts: CountsView,
+    names: Vec<Name>,
+    kinds: [Kind; Decided::ALL.len()],
+    failures: usize,
+    rows: Value,
+    data: Value,
+    errors: Vec<ErrorView>,
+    groups: GroupsView,
+    spread: Vec<Figure>,
+    environments: Vec<Environment>,
+    notes: &'a [String],
+}
+
+/// A build's name at the head of a column.
+#[derive(Serialize)]
+struct Name {
+    whole: String,
+    short: String,
+}
+
+#[derive(Serialize)]
+struct ErrorView {
+    build: String,
+    place: String,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(outcome: &Outcome, history: &History<'_>, options: &PageOptions<'a>) -> Self {
+        let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
+        let shorts = short(names.iter().copied());
+        let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
+        let environments = environments(&outcome.builds);
+        let (failures, rows) = rows::failures(history, options.fail_on_gain);
+        let mut ids = Ids::default();
+        Self {
+            title: ends.join(" → "),
+            tally: tally(outcome),
+            failed: outcome.exit != 0,
+            facts: facts(outcome, history),
+            builds: Builds::new(outcome, history, &environments),
+            counts: CountsView::new(history, &shorts, options.charts, &mut ids),
+            names: names.iter().zip(&shorts).map(|(whole, short)| Name::of(whole, short)).collect(),
+            kinds: kinds(options.fail_on_gain),
+            failures,
+            rows,
+            data: Value::from_safe_string(data::packed(history, &shorts, options.fail_on_gain)),
+            errors: errors(outcome),
+            groups: GroupsView::new(history, options.fail_on_gain),
+            spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
+            environments,
+            notes: options.notes,
+        }
+    }
+}
+
+impl Name {
+    fn of(whole: &str, short: &str) -> Self {
+        Self { whole: whole.to_owned(), short: short.to_owned() }
+    }
+}
+
+/// What the last build comes to, in a line.
+fn tally(outcome: &Outcome) -> String {
+    let totals = &outcome.totals;
+    let counted = |count: usize, one: &str, many: &str| {
+        (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+    };
+    let parts = [
+        counted(totals.losses, "loss", "losses"),
+        counted(totals.groups_lost, "group lost", "groups lost"),
+        counted(totals.gains, "gain", "gains"),
+        counted(totals.differing, "differs", "differ"),
+        counted(totals.inconclusive, "inconclusive", "inconclusive"),
+        counted(totals.missing, "missing", "missing"),
+        counted(totals.invalid, "invalid", "invalid"),
+        counted(totals.incomparable, "defined otherwise", "defined otherwise"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts = if parts.is_empty() { "no difference that counts".to_owned() } else { parts.join(", ") };
+    format!("{parts}; {} compared", self::counted(totals.compared(), "primary check"))
+}
+
+/// How it was judged.
+fn facts(outcome: &Outcome, history: &History<'_>) -> Vec<Pair> {
+    let method = match outcome.method {
+        Some(Method::Tolerance) => "tolerances decide",
+        Some(Method::Statistical) => "statistics decide",
+        None => "statistics decide where both sides have enough samples, tolerances elsewhere",
+    };
+    let options = history.tolerances.options;
+    let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
+    let exit = match outcome.exit {
+        0 => "0, no regression",
+        2 => "2, a regression",
+        3 => "3, something missing, invalid or defined otherwise",
+        _ => "4, nothing comparable",
+    };
+    vec![pair("method", method), pair("tolerance", tolerance), pair("exit status", exit)]
+}
+
+fn errors(outcome: &Outcome) -> Vec<ErrorView> {
+    let of = |build: &wb_compare::outcome::BuildTold| {
+        let name = build.name.clone();
+        let view = move |(place, text): &(String, String)| ErrorView {
+            build: name.clone(),
+            place: place.clone(),
+            text: text.clone(),
+        };
+        build.errors.iter().map(view).collect::<Vec<_>>()
+    };
+    outcome.builds.iter().flat_map(of).collect()
+}

@@ -1,0 +1,41 @@
+//! Comparisons of folders, for tests and the example.
+#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a folder that cannot be compared ends the test")]
+
+#[path = "../../../wb-compare/tests/support/synthetic.rs"]
+pub(crate) mod synthetic;
+
+pub(crate) mod specimen;
+
+use std::path::PathBuf;
+
+use wb_compare::outcome::{History, Method, Outcome};
+use wb_compare::{Builds, Model, ReadOptions, Source, statistical, tolerance};
+
+/// How folders are compared.
+#[derive(Default)]
+pub(crate) struct How {
+    pub(crate) method: Option<Method>,
+    pub(crate) models: Vec<Model>,
+    pub(crate) weights: tolerance::score::Weights,
+}
+
+/// The builds of some folders, each by its own name.
+pub(crate) fn read(folders: &[PathBuf]) -> Builds {
+    let sources: Vec<Source> = folders.iter().map(|folder| Source::parse(folder.to_str().unwrap()).unwrap()).collect();
+    wb_compare::read(&sources, &ReadOptions { include_incorrect: true, strict: false }).unwrap().builds
+}
+
+/// What is told of their comparison.
+pub(crate) fn compared<T>(builds: &Builds, how: &How, tell: impl FnOnce(&Outcome, &History<'_>) -> T) -> T {
+    let directions = builds.directions().clone();
+    let by_tolerance =
+        tolerance::Options { weights: how.weights, directions: directions.clone(), ..tolerance::Options::default() };
+    let by_statistics = statistical::Options { directions, ..statistical::Options::default() };
+    let tolerances = tolerance::compare(builds, &how.models, &by_tolerance);
+    let statistics: Vec<_> =
+        (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
+    let last = statistics.last().and_then(Option::as_ref);
+    let outcome = Outcome::of(builds, &tolerances, last, how.method, false);
+    tell(&outcome, &History::of(builds, &tolerances, &statistics, how.method))
+}

@@ -1,0 +1,60 @@
+//! What a comparison is drawn as: its page and its plots.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use wb_compare::outcome::{History, Outcome};
+use wb_compare::{Builds, Warning};
+use wb_report::compare::{PageOptions, Plot, html, plots as drawn};
+
+use crate::cli::compare::CompareArgs;
+use crate::commands::write_file;
+use crate::error::Error;
+
+/// Writes the page.
+pub(super) fn page(
+    args: &CompareArgs,
+    path: &Path,
+    outcome: &Outcome,
+    history: &History<'_>,
+    warnings: &[Warning],
+) -> Result<(), Error> {
+    let notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
+    let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
+    write_file(path, &text)?;
+    eprintln!("page: {}", path.display());
+    Ok(())
+}
+
+/// Writes the box plots that were asked for.
+pub(super) fn plots(args: &CompareArgs, builds: &Builds) -> Result<(), Error> {
+    if args.svg.is_none() && args.png.is_none() {
+        return Ok(());
+    }
+    let plots = drawn(builds, |id| args.baseline.iter().any(|glob| glob.is_match(id)));
+    if let Some(folder) = &args.svg {
+        write_all(folder, "svg", &plots, |plot| Ok(plot.svg().into_bytes()))?;
+    }
+    if let Some(folder) = &args.png {
+        let png = |plot: &Plot| plot.png().map_err(|error| Error::Kernel(format!("{}: {error}", plot.name)));
+        write_all(folder, "png", &plots, png)?;
+    }
+    Ok(())
+}
+
+fn write_all(
+    folder: &Path,
+    ending: &str,
+    plots: &[Plot],
+    draw: impl Fn(&Plot) -> Result<Vec<u8>, Error> + Sync,
+) -> Result<(), Error> {
+    let unmade = |source| Error::File { path: folder.display().to_string(), source };
+    std::fs::create_dir_all(folder).map_err(unmade)?;
+    plots.par_iter().try_for_each(|plot| {
+        let path = folder.join(format!("{}.{ending}", plot.name));
+        Ok::<_, Error>(wb_record::files::write_whole(&path, &draw(plot)?)?)
+    })?;
+    eprintln!("{} plots: {}", plots.len(), folder.display());
+    Ok(())
+}
