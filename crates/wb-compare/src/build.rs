@@ -124,6 +124,8 @@ pub struct Reading {
     pub primary: bool,
     /// The parameters that it was measured with.
     pub params: ParamsId,
+    /// How many of its samples something disturbed from outside.
+    pub disturbed: u32,
     pub(crate) first_sample: u32,
     pub(crate) samples: u32,
 }
@@ -234,7 +236,7 @@ mod tests {
 
     fn run(mean: Value) -> Run {
         let (stddev, params) = (Value::Missing, ParamsId(0));
-        let reading = Reading { mean, stddev, primary: false, params, first_sample: 0, samples: 0 };
+        let reading = Reading { mean, stddev, primary: false, params, disturbed: 0, first_sample: 0, samples: 0 };
         Run { readings: vec![Some(reading)], ..Run::default() }
     }
 

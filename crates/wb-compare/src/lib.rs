@@ -28,7 +28,7 @@ pub use build::{Build, Builds, Reading, Row, Run, Value};
 pub use direction::Directions;
 pub use id::{CheckId, Naming, Statistic};
 pub use metadata::Metadata;
-pub use model::Model;
+pub use model::{AnyModel, Model, NoiseModel};
 pub use outcome::Outcome;
 pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};
 pub use unknown::Unknown;

@@ -66,6 +66,13 @@ impl Metadata {
         (metadata, bad)
     }
 
+    /// The kernel's release, as far as the environment has it.
+    pub fn kernel(&self) -> Option<String> {
+        let section = self.environment.get("World")?.first()?.get("kernel")?;
+        let release = section.lines().find_map(|line| line.strip_prefix("release: "));
+        release.or_else(|| section.lines().next()).map(str::to_owned)
+    }
+
     fn take(&mut self, key: &str, value: &str) -> Result<(), BadMetadata> {
         let place = match key {
             "build" => &mut self.build,
@@ -130,7 +137,7 @@ mod tests {
         assert_eq!(metadata.build.as_deref(), Some("1"));
         assert_eq!(metadata.url.as_deref(), Some("https://x/y:1"));
         assert_eq!(metadata.command.as_deref(), Some("run-perf --default-password ***"));
-        assert_eq!(metadata.environment["World"][0]["kernel"], "5.0");
+        assert_eq!(metadata.kernel().as_deref(), Some("5.0"));
         assert_eq!(metadata.environment["World"][0]["params"], "{\"cpus\":3}");
         assert_eq!(metadata.others["project"], "p");
         assert_eq!(bad[0], BadMetadata::NoKey { line: 4 });

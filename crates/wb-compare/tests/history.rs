@@ -27,7 +27,7 @@ fn told<T>(builds: &Builds, method: Option<Method>, tell: impl Fn(&History<'_>, 
     let (by_tolerance, by_statistics) = (tolerance::Options::default(), statistical::Options::default());
     let tolerances = tolerance::compare(builds, &[], &by_tolerance);
     let statistics: Vec<_> =
-        (1..builds.list().len()).map(|build| statistical::against(builds, build, &by_statistics)).collect();
+        (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let outcome =
         Outcome::of(builds, &tolerances, statistical::compare(builds, &by_statistics).as_ref(), method, false);
     tell(&History::of(builds, &tolerances, &statistics, method), &outcome)

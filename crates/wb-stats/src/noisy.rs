@@ -140,9 +140,10 @@ mod tests {
             interval.high / interval.low
         };
         let (quiet, noisy) = (vec![99.9, 100.0, 100.1, 100.2], vec![80.0, 100.0, 110.0, 130.0]);
-        let one = width(std::slice::from_ref(&quiet), std::slice::from_ref(&quiet));
-        assert!(width(std::slice::from_ref(&quiet), &[noisy]) > one);
-        assert!(width(&[quiet.clone(), quiet.clone()], &[quiet.clone(), quiet.clone()]) < one);
+        let (quiet, noisy) = ([quiet.clone(), quiet], [noisy]);
+        let one = width(&quiet[..1], &quiet[..1]);
+        assert!(width(&quiet[..1], &noisy) > one);
+        assert!(width(&quiet, &quiet) < one);
         let apart = [vec![80.0], vec![100.0], vec![125.0]];
         assert!(width(&apart, &apart) > width(&[vec![100.0]], &[vec![100.0]]), "the sides know of their noise too");
     }

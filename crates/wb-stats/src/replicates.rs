@@ -2,6 +2,8 @@
 //!
 //! Everything is on logarithms, so that 0.02 is two percent.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 
 use crate::Samples;
@@ -10,9 +12,10 @@ use crate::Samples;
 const UPPER: f64 = 0.95;
 
 /// Runs of one system, or of several that are each compared with themselves alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replicates {
     /// How far runs lie apart, and how well that is known.
+    #[serde(flatten)]
     pub noise: RunNoise,
     /// The standard deviation between runs without what their samples explain; never below 0.
     pub between: f64,
@@ -21,7 +24,7 @@ pub struct Replicates {
 }
 
 /// How far the levels of runs lie apart. The level of a run is the logarithm of its samples' median.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunNoise {
     /// The standard deviation of a run's level, the noise of its own samples included.
     pub spread: f64,

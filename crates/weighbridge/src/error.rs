@@ -119,6 +119,9 @@ impl Diagnostic for Error {
 fn instead(unknown: &wb_compare::Unknown) -> String {
     let known = || unknown.known.iter().map(String::as_str);
     let near = nearest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    if !near.is_empty() && known().count() == 1 {
+        return near.trim_end().to_owned();
+    }
     let listed = known().take(LISTED).collect::<Vec<_>>().join(", ");
     let more = known().count().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -45,6 +45,14 @@ pub enum BadModel {
     /// It says nothing of any check.
     #[error("it knows no check")]
     Empty,
+    /// A file of this program's, of a kind or version that is not known here.
+    #[error("it is `{format}` of version {version}, and this program knows `weighbridge-noise` of version 1")]
+    Format {
+        /// Which kind.
+        format: String,
+        /// Which version.
+        version: String,
+    },
     /// A version that is not known here.
     #[error("it has version {0}, and this program knows 1, 2 and files without one")]
     Version(u32),

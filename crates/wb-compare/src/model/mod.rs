@@ -1,10 +1,12 @@
 //! Models: what history says is normal for a check.
 //!
-//! A model turns a value into a score by a straight line, so that the range that was seen before becomes ± its
+//! There are two kinds ([`AnyModel`]). A [`NoiseModel`] says how far runs of one build lie apart, for the method of
+//! statistics. A [`Model`], as run-perf has it, is for the method of tolerances: it turns a value into a score by a straight line, so that the range that was seen before becomes ± its
 //! tolerance. [`fit`] makes one of builds, [`rebase`] moves one to a new level, [`file`] reads and writes it.
 
 pub mod file;
 pub mod fit;
+pub mod noise;
 pub mod rebase;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use crate::build::Builds;
 use crate::id::CheckId;
 pub use file::ModelError;
 pub use fit::{Fit, fit};
+pub use noise::{NoiseModel, file::AnyModel};
 
 /// What history says of each check, by identifier as run-perf writes it.
 #[derive(Debug, Clone, Default, PartialEq)]

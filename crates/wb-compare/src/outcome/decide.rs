@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::told::Difference;
 use crate::id::Statistic;
 use crate::source::KEY;
-use crate::statistical::{self, Unit, Verdict};
+use crate::statistical::{self, NoiseUse, Unit, Verdict};
 use crate::tolerance::Status;
 
 /// A way to compare.
@@ -105,8 +105,12 @@ pub(super) fn decide(
     method: Option<Method>,
     differences: &[Difference],
 ) -> (Method, Decided) {
-    let enough =
-        |check: &statistical::Check| check.units.unit == Unit::Runs || check.units.src.min(check.units.dst) >= ENOUGH;
+    // A model of noise was learnt from many samples, whatever the sides have.
+    let enough = |check: &statistical::Check| {
+        check.units.unit == Unit::Runs
+            || check.units.src.min(check.units.dst) >= ENOUGH
+            || matches!(check.noise, Some(NoiseUse::Used { .. }))
+    };
     let by_statistics = match method {
         Some(Method::Tolerance) => None,
         Some(Method::Statistical) => found,

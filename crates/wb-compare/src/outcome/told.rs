@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BuildTold;
 use crate::build::{Build, Builds, Row, Run};
-use crate::statistical::{self, Needs, Unit, Verdict};
+use crate::statistical::{self, Needs, NoiseUse, Unit, Verdict};
 use crate::tolerance::score::Part;
 
 /// What was said of a run.
@@ -37,6 +37,10 @@ pub struct Statistics {
     pub n: [usize; 2],
     /// What they are.
     pub unit: Unit,
+    /// How large a difference matters, in percent.
+    pub threshold: f64,
+    /// What became of the models of noise; none without any.
+    pub noise: Option<NoiseUse>,
     /// What would decide it.
     pub needs: Option<Needs>,
 }
@@ -111,6 +115,8 @@ impl Statistics {
             p: check.p,
             n: [check.units.src, check.units.dst],
             unit: check.units.unit,
+            threshold: check.threshold,
+            noise: check.noise.clone(),
             needs: check.needs,
         }
     }

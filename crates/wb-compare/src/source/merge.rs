@@ -46,6 +46,7 @@ pub(super) fn merge(
             stddev: metric.stddev,
             primary: metric.primary,
             params: ParamsId(params[metric.params]),
+            disturbed: metric.disturbed,
             first_sample: (before + metric.samples.start) as u32,
             samples: metric.samples.len() as u32,
         };

@@ -37,6 +37,8 @@ pub(crate) struct ParsedMetric {
     pub(crate) primary: bool,
     /// Which of the file's sets of parameters.
     pub(crate) params: usize,
+    /// How many of its samples something disturbed.
+    pub(crate) disturbed: u32,
     /// Which of the file's samples.
     pub(crate) samples: Range<usize>,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use wb_model::{Class, Direction, secrets::masked_words};
 use wb_record::{RecordError, RunFolder};
 
@@ -67,6 +68,8 @@ struct Summary {
 #[derive(Deserialize)]
 struct Sample<'a> {
     counted: bool,
+    #[serde(default)]
+    disturbances: Vec<IgnoredAny>,
     #[serde(borrow)]
     values: BTreeMap<Cow<'a, str>, f64>,
 }
@@ -98,8 +101,10 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
         let name = worker.as_ref().map_or(name.to_string(), |worker| format!("{name}@{worker}"));
         let key = format!("{class}/{name}");
         let first = parsed.samples.len();
-        let counted = cell.samples.iter().filter(|sample| sample.counted);
-        parsed.samples.extend(counted.filter_map(|sample| sample.values.get(key.as_str())));
+        let counted = || cell.samples.iter().filter(|sample| sample.counted);
+        parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
+        let disturbed =
+            counted().filter(|sample| !sample.disturbances.is_empty() && sample.values.contains_key(key.as_str()));
         let known = |value: Option<f64>| value.map_or(Value::Invalid, Value::from);
         let metric = ParsedMetric {
             case,
@@ -111,6 +116,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
             stddev: summary.as_ref().and_then(|summary| summary.stddev_percent).map_or(Value::Missing, Value::from),
             primary: *primary,
             params,
+            disturbed: disturbed.count() as u32,
             samples: first..parsed.samples.len(),
         };
         parsed.directions.push((*class, metric.metric, *direction));
@@ -193,7 +199,7 @@ mod tests {
              "worker": "vm1", "summary": null}],
         "samples": [
             {"counted": false, "values": {"throughput/throughput": 9.0}},
-            {"counted": true, "values": {"throughput/throughput": 3.0, "resource/cpu@vm1": 0.5}},
+            {"counted": true, "disturbances": ["steal 5 %"], "values": {"throughput/throughput": 3.0, "resource/cpu@vm1": 0.5}},
             {"counted": true, "values": {"throughput/throughput": 4.0}}]
     }]}"#;
 
@@ -202,7 +208,7 @@ mod tests {
         let parsed = parse(RESULT).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!((first.mean, first.stddev, first.primary), (Value::Known(3.5), Value::Known(7.0), true));
-        assert_eq!(&parsed.samples[first.samples.clone()], [3.0, 4.0]);
+        assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));
         assert_eq!(first.unit.map(|unit| parsed.names.text(unit)), Some("mflops"));
         assert_eq!((parsed.names.text(second.metric), second.mean), ("cpu@vm1", Value::Invalid));
         assert_eq!(&parsed.samples[second.samples.clone()], [0.5]);

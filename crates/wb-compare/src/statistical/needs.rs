@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_stats::{Ratio, least_p};
 
-use super::units::{Unit, Units};
+use super::units::Unit;
 
 /// So many are wanted at most; beyond that another way has to be found.
 const MOST: usize = 10_000;
@@ -18,13 +18,11 @@ pub struct Needs {
     pub unit: Unit,
 }
 
-/// First as many as any verdict takes ([`reachable`]), then as many as make the interval narrow enough.
+/// Of a unit of which the shorter side has so many `now`: first as many as any verdict takes ([`reachable`]), then as many as make the interval narrow enough.
 ///
 /// The width of an interval falls with the square root of the number of values. It is narrow enough when it fits
 /// between the estimate and the nearer end of the threshold.
-pub(super) fn of(units: Units, effect: Option<Ratio>, threshold: f64, least: usize) -> Option<Needs> {
-    let unit = units.unit;
-    let now = units.src.min(units.dst);
+pub(super) fn of(unit: Unit, now: usize, effect: Option<Ratio>, threshold: f64, least: usize) -> Option<Needs> {
     let Some((effect, interval)) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
         return Some(Needs { unit, each: Some(least.max(now + 1)) });
     };
@@ -51,10 +49,6 @@ mod tests {
 
     use super::*;
 
-    fn units(each: usize) -> Units {
-        Units { unit: Unit::Samples, src: each, dst: each, drawn: false }
-    }
-
     fn effect(estimate: f64, low: f64, high: f64) -> Option<Ratio> {
         Some(Ratio { estimate, interval: Some(Interval { low, high, confidence_reached: 0.95 }), p: 0.2 })
     }
@@ -62,7 +56,7 @@ mod tests {
     #[test]
     fn three_runs_never_decide_and_four_can_where_there_is_one_metric() {
         assert_eq!(reachable(0.05, 1), 4);
-        assert_eq!(of(units(3), None, 0.05, 4).and_then(|needs| needs.each), Some(4));
+        assert_eq!(of(Unit::Samples, 3, None, 0.05, 4).and_then(|needs| needs.each), Some(4));
         assert!(reachable(0.05, 100) > 6);
     }
 
@@ -70,13 +64,13 @@ mod tests {
     fn twice_as_wide_as_the_gap_takes_four_times_as_many() {
         let edge = 1.05_f64;
         let (estimate, half) = (edge * 1.1, 1.1_f64.powi(2));
-        let needs = of(units(10), effect(estimate, estimate / half, estimate * half), 0.05, 4).unwrap();
+        let needs = of(Unit::Samples, 10, effect(estimate, estimate / half, estimate * half), 0.05, 4).unwrap();
         assert!((40..=41).contains(&needs.each.unwrap()), "{needs:?}");
     }
 
     #[test]
     fn what_lies_on_the_edge_cannot_be_decided() {
-        let needs = of(units(10), effect(1.05, 1.0, 1.1), 0.05, 4).unwrap();
+        let needs = of(Unit::Samples, 10, effect(1.05, 1.0, 1.1), 0.05, 4).unwrap();
         assert_eq!(needs.each, None);
     }
 }

@@ -1,7 +1,7 @@
 //! How two sides of a metric are held against each other: whether they differ first, by how much after that, since how
 //! wide an interval has to be depends on how many metrics differ.
 
-use wb_stats::{Drawn, Ratio, Samples, TwoSides};
+use wb_stats::{Drawn, NoisyRatio, Ratio, RunNoise, Samples, TwoSides};
 
 use super::units::{Unit, values};
 
@@ -12,12 +12,23 @@ pub(super) enum Tested {
         p: f64,
     },
     Drawn(Drawn),
+    /// How far runs lie apart was known.
+    Noisy(NoisyRatio),
 }
 
 impl Tested {
-    /// Of each side's runs with their samples; none where no ratio can be had. Intervals are taken at `least`
-    /// confidence and above.
-    pub(super) fn of(runs: &[Vec<Vec<f64>>; 2], unit: Unit, least: f64, seed: Option<u64>) -> Option<Self> {
+    /// Of each side's runs with their samples, by what is `known` of their noise if anything is; none where no ratio can
+    /// be had. Intervals are taken at `least` confidence and above.
+    pub(super) fn of(
+        runs: &[Vec<Vec<f64>>; 2],
+        unit: Unit,
+        known: Option<&RunNoise>,
+        least: f64,
+        seed: Option<u64>,
+    ) -> Option<Self> {
+        if let Some(noisy) = known.and_then(|noise| noise.ratio(&runs[0], &runs[1])) {
+            return Some(Self::Noisy(noisy));
+        }
         if let Some(drawn) = seed.and_then(|seed| Drawn::of(&runs[0], &runs[1], least, seed)) {
             return Some(Self::Drawn(drawn));
         }
@@ -30,6 +41,7 @@ impl Tested {
         match self {
             Self::Ranked { p } => *p,
             Self::Drawn(drawn) => drawn.p(),
+            Self::Noisy(noisy) => noisy.p(),
         }
     }
 
@@ -46,6 +58,7 @@ impl Tested {
                 Some(TwoSides::new(&a, &b)?.ratio(*p, confidence))
             }
             Self::Drawn(drawn) => Some(drawn.ratio(confidence)),
+            Self::Noisy(noisy) => Some(noisy.ratio(confidence)),
         }
     }
 }

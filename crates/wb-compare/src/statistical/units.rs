@@ -5,10 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::build::{Build, Row};
+use crate::build::{Build, Row, Run};
 
-/// From so many runs on each side, samples are drawn within runs.
-const DRAWN: usize = 5;
+/// From so many runs on each side, samples are drawn within runs, and what else is known of noise is not needed.
+pub(super) const DRAWN: usize = 5;
 
 /// What one value that is ranked is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -62,13 +62,17 @@ pub(super) fn values(runs: &[Vec<f64>], unit: Unit) -> Vec<f64> {
     }
 }
 
-/// The samples of each run of a side that has any; the mean is the one sample of a run that kept none.
+/// The samples of each run of a side that has any.
 pub(super) fn runs(side: &Build, row: Row) -> Vec<Vec<f64>> {
-    let of = side.runs.iter().map(|run| match run.samples(row) {
+    side.runs.iter().map(|run| samples(run, row)).filter(|samples| !samples.is_empty()).collect()
+}
+
+/// The samples of a run; its mean where it kept none.
+pub(crate) fn samples(run: &Run, row: Row) -> Vec<f64> {
+    match run.samples(row) {
         [] => run.reading(row).and_then(|reading| reading.mean.known()).into_iter().collect(),
-        samples => samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>(),
-    });
-    of.filter(|samples| !samples.is_empty()).collect()
+        samples => samples.iter().copied().filter(|sample| sample.is_finite()).collect(),
+    }
 }
 
 /// Of what is not empty.

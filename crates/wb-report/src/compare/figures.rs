@@ -1,7 +1,7 @@
 //! Figures and words of comparisons.
 
 use wb_compare::outcome::{Checked, Decided, Method};
-use wb_compare::statistical::Needs;
+use wb_compare::statistical::{Needs, NoiseUse};
 
 use crate::text::Tone;
 use crate::words::NONE;
@@ -92,8 +92,12 @@ fn by(check: &Checked) -> By {
             By {
                 // The values are means; the ratio is not theirs.
                 difference: format!("ratio of medians {}", percent(difference(check))),
-                sure: format!("{interval}, {src} and {dst} {}", found.unit),
-                also: needs + &differing,
+                sure: format!(
+                    "{interval} of ±{} %, {src} and {dst} {}",
+                    value(Some((found.threshold * 100.0).round() / 100.0)),
+                    found.unit
+                ),
+                also: noise(check.decided, found.noise.as_ref()) + &needs + &differing,
             }
         }
         _ => {
@@ -108,6 +112,18 @@ fn by(check: &Checked) -> By {
                 also: parts + &differing,
             }
         }
+    }
+}
+
+/// What was known of the noise between runs, where it matters.
+fn noise(decided: Decided, of: Option<&NoiseUse>) -> String {
+    let undecided = matches!(decided, Decided::Differs | Decided::Inconclusive);
+    match of {
+        Some(NoiseUse::Used { spread, runs }) => format!("; runs lie {:.2} % apart ({runs} learnt)", spread * 100.0),
+        Some(NoiseUse::TooThin { why }) if undecided => format!("; the noise of runs is not known well enough: {why}"),
+        Some(NoiseUse::OtherDefinition) if undecided => "; the noise is known of another definition alone".to_owned(),
+        Some(NoiseUse::Unknown) if undecided => "; no model knows the noise of runs".to_owned(),
+        _ => String::new(),
     }
 }
 

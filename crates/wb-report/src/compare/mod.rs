@@ -9,6 +9,7 @@ mod junit;
 mod lines;
 mod markdown;
 mod model;
+mod noise;
 mod page;
 mod plots;
 mod totals;
@@ -17,6 +18,7 @@ pub use csv::{checks as checks_csv, groups as groups_csv};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
+pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 

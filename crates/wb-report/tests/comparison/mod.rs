@@ -34,7 +34,7 @@ pub(crate) fn compared<T>(builds: &Builds, how: &How, tell: impl FnOnce(&Outcome
     let by_statistics = statistical::Options { directions, ..statistical::Options::default() };
     let tolerances = tolerance::compare(builds, &how.models, &by_tolerance);
     let statistics: Vec<_> =
-        (1..builds.list().len()).map(|build| statistical::against(builds, build, &by_statistics)).collect();
+        (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let last = statistics.last().and_then(Option::as_ref);
     let outcome = Outcome::of(builds, &tolerances, last, how.method, false);
     tell(&outcome, &History::of(builds, &tolerances, &statistics, how.method))

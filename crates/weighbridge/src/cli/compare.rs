@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOf;
+use wb_compare::statistical::Threshold;
 
 use super::key_value;
 
@@ -51,7 +52,8 @@ pub(crate) struct CompareArgs {
     /// How much a standard deviation may differ, in percentage points
     #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent)]
     pub(crate) stddev_tolerance: f64,
-    /// A model of what is normal, by `model fit` or run-perf; several average
+    /// A model of what is normal, by `model fit` or run-perf. Of scores several average; of noise the one that knows most
+    /// of a check counts
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
     /// Let twice the mean score over the builds count so much
@@ -63,10 +65,11 @@ pub(crate) struct CompareArgs {
     /// In so many builds a check may be beyond it
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub(crate) n_out_of_results_n: u32,
-    /// A ratio that differs by less than so many percent does not matter
-    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent)]
-    pub(crate) threshold: f64,
-    /// Let one run a side be enough to say that something got worse, as if runs did not differ from each other
+    /// A ratio that differs by less than so many percent does not matter; `model`: by less than two runs of one build do
+    #[arg(long, default_value = "5", value_name = "PERCENT|model")]
+    pub(crate) threshold: Threshold,
+    /// Let one run a side be enough to say that something got worse, as if runs did not differ from each other; where a
+    /// model of noise says by how much they do, that counts
     #[arg(long)]
     pub(crate) trust_single_run: bool,
     /// Which way is better, where it is not as the metric's class has it: `lat=lower`, `throughput/score=neither`
@@ -110,7 +113,7 @@ pub(crate) struct CompareArgs {
 /// `model`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Learn from builds what is normal
+    /// Learn from builds what is normal: ranges of values, or how far runs lie apart
     #[command(group = ArgGroup::new("how").required(true))]
     Fit(FitArgs),
     /// Move a model to the level of builds, its ranges kept
@@ -123,13 +126,13 @@ pub(crate) enum ModelCommand {
     },
 }
 
-/// From what a range is made
+/// What a range is made of, and where the model goes
 #[derive(Debug, Args)]
 pub(crate) struct FitFlags {
-    /// From the least to the largest value seen
+    /// A range from the least to the largest value seen
     #[arg(long, group = "how")]
     pub(crate) linear: bool,
-    /// From the average, three standard deviations to each side, more with few builds
+    /// A range from the average, three standard deviations to each side, more with few builds
     #[arg(long, group = "how")]
     pub(crate) stddev: bool,
     /// What the ends of a range become, in percent
@@ -149,6 +152,9 @@ pub(crate) struct FitArgs {
     /// Builds that are normal
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
     pub(crate) builds: Vec<String>,
+    /// No range, but how far runs of each build lie apart, within and between; single runs are taken for runs of one build
+    #[arg(long, group = "how", conflicts_with = "tolerance")]
+    pub(crate) noise: bool,
     /// How
     #[command(flatten)]
     pub(crate) how: FitFlags,

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 12] = [
+const ALL: [Named; 13] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -22,11 +22,12 @@ const ALL: [Named; 12] = [
     ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
+    ("noise-model", || schema_for!(wb_compare::NoiseModel)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 12] {
+pub(crate) fn schemas() -> [&'static str; 13] {
     ALL.map(|(name, _)| name)
 }
 

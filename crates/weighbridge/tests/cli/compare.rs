@@ -205,6 +205,42 @@ fn models_are_learnt_shown_and_taken_into_account() {
     assert_eq!(of_groups.out, "1\n", "{}", of_groups.seen());
 }
 
+#[test]
+fn single_runs_are_judged_by_a_model_of_their_noise() {
+    let lab = Lab::new();
+    for (number, level) in [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 1005.0].into_iter().enumerate() {
+        made(&lab, &format!("r{number}"), &around(level));
+    }
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(700.0));
+    made(&lab, "near", &around(1060.0));
+    let fitted = lab.weighbridge("model fit --noise -o noise.json r0 r1 r2 r3 r4 r5 r6 r7");
+    assert_eq!(fitted.code, 0, "{}", fitted.seen());
+    assert!(fitted.err.contains("all are taken for runs of one"), "{}", fitted.err);
+    let shown = lab.weighbridge("model show noise.json");
+    assert!(shown.out.contains("1 checks, 1 of them known well enough; learnt from 8 runs"), "{}", shown.out);
+    let worse = lab.weighbridge("compare old new -m noise.json");
+    assert_eq!(worse.code, 2, "{}", worse.seen());
+    assert!(worse.out.contains("runs lie 2.01 % apart (8 learnt)"), "{}", worse.out);
+    let near = lab.weighbridge("compare old near -m noise.json --json");
+    assert_eq!(near.code, 0, "{}", near.seen());
+    let outcome = near.json();
+    assert_eq!(outcome["checks"][0]["verdict"], "inconclusive", "beyond the noise of samples, within that of runs");
+    assert_eq!(outcome["checks"][0]["noise"]["state"], "used");
+    let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
+    assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
+    assert_eq!(lab.weighbridge("compare old near --threshold model").code, 1);
+    let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2");
+    assert_eq!(thin.code, 3, "{}", thin.seen());
+    assert!(thin.err.contains("3 runs, and 6 are the fewest"), "{}", thin.err);
+    let unsure = lab.weighbridge("compare old new -m thin.json");
+    assert_eq!(unsure.code, 0, "{}", unsure.seen());
+    assert!(unsure.out.contains("not known well enough: 3 runs, and 6 are the fewest"), "{}", unsure.out);
+    let moved = lab.weighbridge("model rebase --linear -o m.json noise.json new");
+    assert!(moved.code == 1 && moved.err.contains("has no level that could move"), "{}", moved.seen());
+    assert_eq!(lab.weighbridge("model fit --noise -t 3 -o m.json r0,r1").code, 1);
+}
+
 /// run-perf's builds, where they lie beside the repository.
 fn shared() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");

@@ -48,6 +48,9 @@ fn what_is_written_is_what_the_schemas_say() {
     }
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());
+    let thin = lab.weighbridge("model fit --noise -o noise.json R,R");
+    assert_eq!(thin.code, 3, "{}", thin.seen());
+    valid("noise-model", &json(std::fs::read_to_string(lab.path("noise.json")).unwrap()));
     valid("plan", &lab.weighbridge("plan steady himeno --json").json());
     valid("doctor", &lab.weighbridge("doctor --json").json());
     for declaration in lab.weighbridge("list --json").json().as_array().unwrap() {

@@ -108,6 +108,7 @@ impl Reader {
                 stddev: stddevpct.0,
                 primary: primary.iter().any(|primary| *primary == name.0),
                 params,
+                disturbed: 0,
                 samples: first..self.parsed.samples.len(),
             });
         }

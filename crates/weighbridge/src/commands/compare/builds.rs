@@ -1,25 +1,52 @@
 //! Reading builds, for every command that has some.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use wb_compare::{Builds, Model, Read, ReadOptions, Source, Statistic};
+use wb_compare::{AnyModel, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
 
 use crate::cli::compare::BuildFlags;
 use crate::console::Console;
 use crate::error::Error;
 
 /// Reads a model that knows something of the builds.
-pub(super) fn model(file: &Path, builds: &Builds) -> Result<Model, Error> {
-    let model = Model::read(file)?;
-    if model.knows_any(builds) {
+pub(super) fn model(file: &Path, builds: &Builds) -> Result<AnyModel, Error> {
+    let model = AnyModel::read(file)?;
+    let (knows_any, first) = match &model {
+        AnyModel::Scores(model) => (model.knows_any(builds), model.entries.keys().next()),
+        AnyModel::Noise(model) => (model.knows_any(builds), model.checks.keys().next()),
+    };
+    if knows_any {
         return Ok(model);
     }
-    let its = model.entries.keys().next().map_or("", String::as_str);
+    let its = first.map_or("", String::as_str);
     let theirs = builds.rows().next().map(|row| builds.id(row, Statistic::Mean).to_string()).unwrap_or_default();
     Err(Error::Usage {
         what: format!("{} knows no check of the builds", file.display()),
         help: format!("it knows `{its}`, they have `{theirs}`"),
     })
+}
+
+/// Reads the models of a comparison, those of scores apart from those of noise; tells where the latter were learnt on
+/// something else.
+pub(super) fn models(
+    files: &[PathBuf],
+    builds: &Builds,
+    console: &Console,
+) -> Result<(Vec<Model>, Vec<NoiseModel>), Error> {
+    let (mut scores, mut noise) = (Vec::new(), Vec::new());
+    for file in files {
+        match model(file, builds)? {
+            AnyModel::Scores(model) => scores.push(model),
+            AnyModel::Noise(model) => {
+                let strange = if console.quiet { Vec::new() } else { model.strange(builds.list()) };
+                for (what, build, value) in strange {
+                    eprintln!("note: {}: it was learnt on another {what} than {value}, of `{build}`", file.display());
+                }
+                noise.push(model);
+            }
+        }
+    }
+    Ok((scores, noise))
 }
 
 /// Reads builds as they were typed; tells what was odd.

@@ -7,10 +7,11 @@ mod others;
 
 use std::path::{Path, PathBuf};
 
+use wb_compare::Read;
 use wb_compare::outcome::{History, Method, Outcome};
+use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_compare::{Model, Read, statistical};
 use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
@@ -28,7 +29,12 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let Read { builds: read, warnings } = builds::read_and_note(&args.builds, &args.read, console)?;
-    let models = args.model.iter().map(|file| builds::model(file, &read)).collect::<Result<Vec<Model>, Error>>()?;
+    let (models, noise) = builds::models(&args.model, &read, console)?;
+    if args.threshold == Threshold::OfNoise && noise.is_empty() {
+        let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
+        let help = "`weighbridge model fit --noise -o noise.json RUNS…` makes one, `-m noise.json` gives it".to_owned();
+        return Err(Error::Usage { what, help });
+    }
     check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().overruled(&args.direction);
     let tolerances = tolerance::Options {
@@ -51,7 +57,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     // Builds between the first and the last are shown on the page alone.
     let last = read.list().len() - 1;
     let shown = if args.html.is_some() { 1 } else { last };
-    let against = |build| (build >= shown).then(|| statistical::against(&read, build, &statistics)).flatten();
+    let against = |build| (build >= shown).then(|| statistical::against(&read, build, &noise, &statistics)).flatten();
     let by_statistics: Vec<_> = (1..=last).map(against).collect();
     let of_last = by_statistics.last().and_then(Option::as_ref);
     let method = args.method.map(|method| match method {

@@ -1,8 +1,11 @@
 //! `weighbridge model`.
 
-use wb_compare::Model;
+use std::path::Path;
+
+use wb_compare::model::noise::learn;
 use wb_compare::model::{Fit, fit};
-use wb_report::compare::model_text;
+use wb_compare::{AnyModel, Builds, Model};
+use wb_report::compare::{model_text, noise_text};
 
 use super::builds::{model as model_of, read};
 use crate::cli::compare::{FitFlags, ModelCommand};
@@ -13,30 +16,67 @@ use crate::exit::Exit;
 
 /// Learns, moves or shows a model.
 pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, Error> {
-    let (model, flags) = match command {
+    match command {
         ModelCommand::Show { file } => {
-            print_text(&model_text(&Model::read(file)?, console.out))?;
-            return Ok(Exit::Fine);
+            print_text(&match AnyModel::read(file)? {
+                AnyModel::Scores(model) => model_text(&model, console.out),
+                AnyModel::Noise(model) => noise_text(&model, console.out),
+            })?;
+            Ok(Exit::Fine)
         }
         ModelCommand::Fit(args) => {
             let builds = read(&args.builds, &args.how.read, console)?;
-            (fit(how(&args.how), args.how.tolerance, &builds), &args.how)
+            if args.noise {
+                return noise(&builds, &args.how.output, console);
+            }
+            written(&fit(how(&args.how), args.how.tolerance, &builds), &args.how.output)
         }
         ModelCommand::Rebase(args) => {
             let builds = read(&args.builds, &args.how.read, console)?;
-            let model = model_of(&args.model, &builds)?;
-            (model.rebase(how(&args.how), args.how.tolerance, &builds), &args.how)
+            let AnyModel::Scores(model) = model_of(&args.model, &builds)? else {
+                let what = format!("{} is a model of noise, which has no level that could move", args.model.display());
+                let help = "`weighbridge model fit --noise` learns it anew".to_owned();
+                return Err(Error::Usage { what, help });
+            };
+            written(&model.rebase(how(&args.how), args.how.tolerance, &builds), &args.how.output)
         }
-    };
-    if model.entries.is_empty() {
-        return Err(Error::Nothing {
-            what: "the builds have no value that a model could be made of".to_owned(),
-            help: "`weighbridge analyze` shows what each build has".to_owned(),
-        });
     }
-    model.write(&flags.output)?;
-    eprintln!("model of {} checks: {}", model.entries.len(), flags.output.display());
+}
+
+fn written(model: &Model, output: &Path) -> Result<Exit, Error> {
+    if model.entries.is_empty() {
+        return Err(nothing());
+    }
+    model.write(output)?;
+    eprintln!("model of {} checks: {}", model.entries.len(), output.display());
     Ok(Exit::Fine)
+}
+
+/// Learns how far runs lie apart; falls short where that is known well enough of no check.
+fn noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Error> {
+    let model = learn(builds);
+    if model.checks.is_empty() {
+        return Err(nothing());
+    }
+    model.write(output)?;
+    if model.one_system && !console.quiet {
+        eprintln!(
+            "note: each build is a single run, so all are taken for runs of one: what builds differ in is noise too"
+        );
+    }
+    let thin: Vec<String> = model.checks.values().filter_map(|noise| noise.why_not()).collect();
+    eprintln!("noise of {} checks: {}", model.checks.len(), output.display());
+    if let (Some(why), false) = (thin.first(), console.quiet) {
+        eprintln!("note: {} of them cannot be used yet: {why}", thin.len());
+    }
+    Ok(if thin.len() < model.checks.len() { Exit::Fine } else { Exit::FellShort })
+}
+
+fn nothing() -> Error {
+    Error::Nothing {
+        what: "the builds have no value that a model could be made of".to_owned(),
+        help: "`weighbridge analyze` shows what each build has".to_owned(),
+    }
 }
 
 fn how(flags: &FitFlags) -> Fit {
