@@ -29,7 +29,7 @@ fn told<T>(builds: &Builds, method: Option<Method>, tell: impl Fn(&History<'_>, 
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let outcome =
-        Outcome::of(builds, &tolerances, statistical::compare(builds, &by_statistics).as_ref(), method, false);
+        Outcome::of(builds, &tolerances, statistical::compare(builds, &[], &by_statistics).as_ref(), method, false);
     tell(&History::of(builds, &tolerances, &statistics, method), &outcome)
 }
 
