@@ -126,7 +126,7 @@ fn own(lab: &Lab, name: &str, key: &str, level: f64) {
         &format!("{name}/Localhost/t/0000/result.json"),
         format!(
             r#"{{"cells": [{{"cell": "Localhost/t/0000:", "key": "{key}", "params": {{}}, "metrics": [{{"metric":
-            {{"name": "rate", "class": "throughput", "direction": "higher", "primary": true}}, "worker": null,
+            {{"name": "rate", "class": "throughput", "unit": "op/s", "direction": "higher", "primary": true}}, "worker": null,
             "summary": {{"mean": {level}, "stddev_percent": 1.0}}}}], "samples": [{}]}}]}}"#,
             samples.join(", ")
         ),
