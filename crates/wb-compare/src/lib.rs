@@ -6,8 +6,10 @@
 //! Start with [`source::read`], which makes [`Builds`] of folders. Each method of comparing has a module of its own
 //! over them: [`mod@tolerance`] judges by differences in percent, as run-perf does, [`mod@statistical`] by ratios of medians and how
 //! sure they are; [`outcome`] puts both together. Beside them stand [`model`] (what
-//! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`].
+//! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`], and what needs no folders: [`ab`] judges variants
+//! sampled in turns.
 
+pub mod ab;
 pub mod analyze;
 pub mod build;
 pub mod direction;

@@ -7,6 +7,7 @@
 //! other. `docs/statistics.md` tells why these
 //! were chosen and what they were seen to be worth.
 
+mod blocks;
 mod dip;
 mod dip_null;
 mod hierarchical;
@@ -23,6 +24,7 @@ mod shift;
 mod summary;
 mod trend;
 
+pub use blocks::{Looked, Looks};
 pub use dip::{Dip, dip, joint_dip};
 pub use hierarchical::{Drawn, hierarchical_ratio};
 pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};

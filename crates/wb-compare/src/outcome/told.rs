@@ -56,6 +56,12 @@ pub struct Interval {
     pub confidence: f64,
 }
 
+impl From<wb_stats::Interval> for Interval {
+    fn from(interval: wb_stats::Interval) -> Self {
+        Self { low: interval.low, high: interval.high, confidence: interval.confidence_reached }
+    }
+}
+
 /// A parameter in which both sides differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
@@ -107,11 +113,7 @@ impl Statistics {
         Self {
             verdict: check.verdict,
             ratio: check.effect.and_then(|effect| finite(effect.estimate)),
-            ci: interval.map(|interval| Interval {
-                low: interval.low,
-                high: interval.high,
-                confidence: interval.confidence_reached,
-            }),
+            ci: interval.map(Interval::from),
             p: check.p,
             n: [check.units.src, check.units.dst],
             unit: check.units.unit,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
-use wb_stats::Ratio;
+use wb_stats::{Interval, Ratio};
 
 use crate::build::Value;
 
@@ -74,33 +74,41 @@ impl Judgement {
             [Value::Known(_), Value::Known(_)] => {}
         }
         let Some(effect) = self.effect else { return Verdict::Inconclusive };
-        // Symmetric for ratios: what is 5 % more one way is as far the other way.
-        let (least, most) = (1.0 / (1.0 + self.threshold), 1.0 + self.threshold);
-        let within = |value: f64| (least..=most).contains(&value);
-        if effect.interval.is_some_and(|interval| within(interval.low) && within(interval.high)) {
-            return Verdict::Equivalent;
-        }
-        if !self.differs || within(effect.estimate) {
-            return Verdict::Inconclusive;
-        }
-        let better = match self.direction {
-            Direction::Higher => effect.estimate > 1.0,
-            Direction::Lower => effect.estimate < 1.0,
-            // Nobody said which way is good.
-            Direction::Neither => return Verdict::Differs,
-        };
-        match (self.trusted, better) {
-            (false, _) => Verdict::Differs,
-            (true, true) => Verdict::Improved,
-            (true, false) => Verdict::Regressed,
+        match judged(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
+            Verdict::Improved | Verdict::Regressed if !self.trusted => Verdict::Differs,
+            verdict => verdict,
         }
     }
 }
 
+/// What follows from a ratio, its interval, and whether chance is ruled out; the threshold is a fraction.
+pub(crate) fn judged(
+    ratio: f64,
+    interval: Option<Interval>,
+    differs: bool,
+    direction: Direction,
+    threshold: f64,
+) -> Verdict {
+    // Symmetric for ratios: what is 5 % more one way is as far the other way.
+    let (least, most) = (1.0 / (1.0 + threshold), 1.0 + threshold);
+    let within = |value: f64| (least..=most).contains(&value);
+    if interval.is_some_and(|interval| within(interval.low) && within(interval.high)) {
+        return Verdict::Equivalent;
+    }
+    if !differs || within(ratio) {
+        return Verdict::Inconclusive;
+    }
+    let better = match direction {
+        Direction::Higher => ratio > 1.0,
+        Direction::Lower => ratio < 1.0,
+        // Nobody said which way is good.
+        Direction::Neither => return Verdict::Differs,
+    };
+    if better { Verdict::Improved } else { Verdict::Regressed }
+}
+
 #[cfg(test)]
 mod tests {
-    use wb_stats::Interval;
-
     use super::*;
 
     fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> Judgement {
