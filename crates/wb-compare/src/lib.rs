@@ -7,11 +7,12 @@
 //! over them: [`mod@tolerance`] judges by differences in percent, as run-perf does, [`mod@statistical`] by ratios of medians and how
 //! sure they are; [`outcome`] puts both together. Beside them stand [`model`] (what
 //! history says of a metric), [`nearest`], [`analyze`] and [`mod@strip`], and what needs no folders: [`ab`] judges variants
-//! sampled in turns.
+//! sampled in turns, [`mod@calibrate`] a system against itself.
 
 pub mod ab;
 pub mod analyze;
 pub mod build;
+pub mod calibrate;
 pub mod direction;
 pub mod id;
 pub mod metadata;

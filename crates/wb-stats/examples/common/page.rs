@@ -45,7 +45,8 @@ pub(crate) fn assert_shown(example: &str, tables: &str) {
     let page = std::fs::read_to_string(path).expect("the page lies in the repository");
     assert!(
         Some(&page) == replace(&page, example, tables).as_ref(),
-        "docs/statistics.md is stale: cargo run -p wb-stats --release --example {example} -- --write docs/statistics.md"
+        "docs/statistics.md is stale: cargo run -p {} --release --example {example} -- --write docs/statistics.md",
+        env!("CARGO_PKG_NAME")
     );
 }
 
