@@ -2,13 +2,16 @@
 //! order. Both sides say [`Hello`] first.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos, Placement};
+use wb_model::{Bytes, Found, Nanos, Placement};
 use wb_sys::process::{ResourceUse, Verified};
 
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// The name under which this program itself can be replaced in a group.
+pub const OWN_PROGRAM: &str = "weighbridge";
 
 /// The first message of each side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +108,10 @@ pub enum Request {
         path: String,
     },
     /// A new group: a [`Place`], of its private folder.
-    Group,
+    Group {
+        /// What all its processes find.
+        found: Found,
+    },
     /// Ends and removes a group: a [`crate::Teardown`].
     Teardown {
         /// The group.

@@ -151,6 +151,11 @@ impl Ab {
         Ok(Self { variants, looks: of_most, earliest, options })
     }
 
+    /// The most blocks.
+    pub fn most(&self) -> usize {
+        self.options.most
+    }
+
     /// The fewest blocks after which a variant can have a verdict.
     pub fn earliest(&self) -> usize {
         self.earliest

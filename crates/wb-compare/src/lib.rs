@@ -26,6 +26,7 @@ pub mod strip;
 pub mod tolerance;
 pub mod uncertainty;
 pub mod unknown;
+pub mod variants;
 
 pub use build::{Build, Builds, Reading, Row, Run, Value};
 pub use direction::Directions;
@@ -35,3 +36,4 @@ pub use model::{AnyModel, Model, NoiseModel};
 pub use outcome::Outcome;
 pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};
 pub use unknown::Unknown;
+pub use variants::{Calibrated, Variants};

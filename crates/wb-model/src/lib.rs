@@ -18,6 +18,7 @@ pub mod param;
 pub mod placement;
 pub mod quantity;
 pub mod secrets;
+pub mod surroundings;
 pub mod unit;
 
 pub use case::Case;
@@ -31,4 +32,5 @@ pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, Params, Value};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};
+pub use surroundings::{Found, Surroundings};
 pub use unit::{Figure, Unit, counted};

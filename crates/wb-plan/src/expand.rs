@@ -48,6 +48,9 @@ pub struct Cell {
     pub scope: Scope,
     /// User tools around its samples.
     pub tools: Vec<String>,
+    /// Files that are programs in the place of those that the path has, by the programs' names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
     /// The block it is scheduled in, from 0.
     pub block: usize,
 }
@@ -96,7 +99,7 @@ pub struct Shortfall {
 /// The fewest samples that satisfy a rule.
 fn fewest(rule: Rule) -> usize {
     match rule {
-        Rule::Precision { min_samples, .. } => min_samples,
+        Rule::Precision { min_samples, .. } | Rule::Compared { min_samples, .. } => min_samples,
         Rule::MaxStddev { samples, .. } => samples,
     }
 }
@@ -291,6 +294,7 @@ impl Context<'_> {
             estimate: self.catalogue.estimate(name.as_str(), &params, self.sampling.min_time),
             scope: *scope,
             tools: self.request.tools.clone(),
+            programs: self.request.programs.clone(),
             block: 0,
             id,
             params,

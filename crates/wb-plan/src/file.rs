@@ -17,6 +17,7 @@
 //! tools = ["cache"]
 //! ```
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -130,6 +131,7 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
         given: Vec::new(),
         stages: Vec::new(),
         tools: Vec::new(),
+        programs: BTreeMap::new(),
     };
     for (name, value) in entries {
         let value = written(source, value)?;

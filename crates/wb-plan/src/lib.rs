@@ -4,7 +4,8 @@
 //! [`Catalogue`] tells it what tests exist and how the machine decides open values.
 //!
 //! Start with [`request`] (what was asked for, wherever it was written), then [`expand`] (the cells
-//! that follow). [`spec`] and [`file`] are the two ways of writing.
+//! that follow). [`spec`] and [`file`] are the two ways of writing; a
+//! [`variant`] is a request with something changed.
 
 pub mod builtin;
 pub mod catalogue;
@@ -17,6 +18,7 @@ pub mod sampling;
 pub mod select;
 pub mod spec;
 pub mod tools;
+pub mod variant;
 
 pub use catalogue::Catalogue;
 pub use error::PlanError;
@@ -24,3 +26,4 @@ pub use expand::{Cell, LeftOut, Plan, Shortfall, expand};
 pub use request::{Given, Request, Source};
 pub use sampling::{Order, Sampling};
 pub use select::Selection;
+pub use variant::Variant;

@@ -1,5 +1,6 @@
 //! What was asked for, wherever it was written: on the command line or in a plan file.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -91,4 +92,6 @@ pub struct Request {
     pub stages: Vec<Stage>,
     /// User tools around its samples, each a command line.
     pub tools: Vec<String>,
+    /// Files that are programs in the place of those that the path has, by the programs' names.
+    pub programs: BTreeMap<String, String>,
 }

@@ -7,6 +7,7 @@
 //! `[a,b,"c"]`. The first group holds the test's parameters, further ones the properties of later
 //! stages. `id=` in any group pins the name of the serial. Blanks around names and values mean nothing.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use wb_model::{TestName, Value};
@@ -38,6 +39,7 @@ pub fn parse(text: &str) -> Result<Request, PlanError> {
         given: groups.next().unwrap_or_default().given,
         stages: groups.collect(),
         tools: Vec::new(),
+        programs: BTreeMap::new(),
         source,
     })
 }

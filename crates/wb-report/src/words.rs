@@ -71,7 +71,7 @@ pub(crate) fn shortfall(cell: &CellResult) -> Option<String> {
         CellOutcome::Measured => None,
         CellOutcome::NotConverged { percent } => {
             let reached = match cell.rule {
-                Rule::Precision { .. } => format!("±{percent:.1} %"),
+                Rule::Precision { .. } | Rule::Compared { .. } => format!("±{percent:.1} %"),
                 Rule::MaxStddev { .. } => format!("{percent:.1} % standard deviation"),
             };
             Some(format!("{reached} reached, wanted: {}{}", rule(&cell.rule), ended(cell)))
@@ -109,6 +109,10 @@ pub(crate) fn rule(rule: &Rule) -> String {
                 _ => format!("{min_samples} to {max_samples} samples"),
             };
             format!("±{percent} % of the median, {samples}")
+        }
+        Rule::Compared { min_samples, max_samples } if min_samples == max_samples => counted(max_samples, "sample"),
+        Rule::Compared { min_samples, max_samples } => {
+            format!("{min_samples} to {max_samples} samples, as the comparison needs")
         }
         Rule::MaxStddev { samples, max_stddev_percent, max_failures } => {
             format!("{samples} samples within {max_stddev_percent} % standard deviation, {max_failures} tries")

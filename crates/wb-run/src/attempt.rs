@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
-use wb_agent::Worker;
-use wb_model::{AttemptOutcome, Facts, Nanos, Purpose, Scope};
+use wb_agent::{Command, Worker};
+use wb_model::{AttemptOutcome, Facts, Found, Nanos, Purpose, Scope};
 use wb_plan::Sampling;
 use wb_record::journal::Ended;
 use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
@@ -35,6 +35,19 @@ pub struct Bench {
     pub journal: Journal,
     /// What the journal adds up to.
     pub history: History,
+}
+
+/// What the processes of a cell find.
+fn found(cell: &Measuring) -> Result<Found, Failure> {
+    let env = cell.surroundings.variables().map_err(Failure::refused)?;
+    Ok(Found { env, programs: cell.cell.programs.clone() })
+}
+
+/// Runs what is to be run before each attempt, if anything is: where and how the system places it, since it is not
+/// measured.
+async fn before(cell: &Measuring, site: &Site) -> Result<(), Failure> {
+    let Some(line) = &cell.surroundings.before else { return Ok(()) };
+    site.succeed(Command::new(["sh", "-c", line])).await.map(drop)
 }
 
 /// How a sample was taken.
@@ -95,6 +108,10 @@ impl Bench {
                 return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
             }
         };
+        if let Err(failure) = before(cell, &site).await {
+            let _ = site.group.teardown().await;
+            return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
+        }
         let mut attempt = Attempt::new(site, purpose, sample, self.sampling.min_time, cell.work());
         let result = self.prepared_sample(cell, &mut attempt).await;
         let (site, mut record) = attempt.into_parts();
@@ -114,7 +131,7 @@ impl Bench {
     async fn site(&self, cell: &Measuring) -> Result<Site, Failure> {
         let estimate = cell.cell.estimate;
         Ok(Site {
-            group: self.worker.group().await.map_err(lost)?,
+            group: self.worker.group_with(found(cell)?).await.map_err(lost)?,
             facts: self.facts.clone(),
             placement: cell.placement.clone(),
             limit: self.sampling.limit(Nanos(estimate.0.max(self.sampling.min_time.0))),

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use wb_model::{AttemptOutcome, Params, Placement, Purpose, Validity, counted};
+use wb_model::{AttemptOutcome, Params, Placement, Purpose, Surroundings, Validity, counted};
 use wb_plan::{Cell, Sampling};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Decision};
+use wb_stats::{Budget, Decision, Rule};
 use wb_study::{Studied, judge};
-use wb_tests::test::{AnyPrepared, placement_of};
+use wb_tests::test::{AnyPrepared, placement_of, surroundings_of};
 use wb_tests::{Site, Test};
 
 /// A cell while it is being measured.
@@ -21,6 +21,8 @@ pub struct Measuring {
     pub test: Arc<dyn Test>,
     /// Where and how its processes run.
     pub placement: Placement,
+    /// What they find around them.
+    pub surroundings: Surroundings,
     /// Every attempt until now, earlier entries' included.
     pub studied: Vec<Studied>,
     /// What its test prepared for all its samples, and where that lives.
@@ -46,8 +48,8 @@ impl Measuring {
         test: Arc<dyn Test>,
         studied: Vec<Studied>,
     ) -> Result<Self, String> {
-        let placement = placement_of(&cell.params)?;
-        Ok(Self { cell, definition, test, placement, studied, prepared: None, tried: 0 })
+        let (placement, surroundings) = (placement_of(&cell.params)?, surroundings_of(&cell.params)?);
+        Ok(Self { cell, definition, test, placement, surroundings, studied, prepared: None, tried: 0 })
     }
 
     /// Its effective parameters.
@@ -119,7 +121,9 @@ impl Measuring {
         let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
         let valid = self.studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
         let enough = valid >= wb_study::cell::wanted(self.definition.rule);
-        let budget = sampling.budget(enough).filter(|budget| seconds >= budget.seconds())?;
+        // What is compared ends when it is decided, unless a time was asked for.
+        let patient = matches!(self.definition.rule, Rule::Compared { .. });
+        let budget = sampling.budget(enough && !patient).filter(|budget| seconds >= budget.seconds())?;
         Some(format!("its time budget of {budget} is spent"))
     }
 

@@ -18,4 +18,4 @@ pub mod tools;
 
 pub use error::RunError;
 pub use progress::Progress;
-pub use run::{Job, RunEnd, run};
+pub use run::{Job, Referee, RunEnd, run};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wb_agent::Worker;
 use wb_model::{Facts, Requirement};
-use wb_plan::Plan;
+use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
 
 use crate::RunError;
@@ -16,16 +16,20 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The provenance of a cell that needs these programs.
-    pub fn provenance(&self, requires: &[Requirement], facts: &Facts) -> BTreeMap<String, String> {
+    /// The provenance of a cell whose test needs these programs.
+    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], facts: &Facts) -> BTreeMap<String, String> {
         let mut all = BTreeMap::from([
             ("kernel".to_owned(), facts.kernel.clone()),
             ("boot".to_owned(), facts.boot_id.clone()),
             ("host".to_owned(), facts.hostname.clone()),
             ("emulated".to_owned(), facts.emulated.to_string()),
         ]);
-        for tool in requires.iter().filter_map(|need| self.found.get(&need.program)?.as_ref()) {
-            let name = tool.path.rsplit('/').next().unwrap_or(&tool.path);
+        let needed = requires.iter().map(|need| (need.program.as_str(), file(cell, &need.program)));
+        let replaced = cell.programs.iter().map(|(name, file)| (name.as_str(), file.as_str()));
+        let all_tools: BTreeMap<&str, &str> = needed.chain(replaced).collect();
+        for (program, file) in all_tools {
+            let Some(Some(tool)) = self.found.get(file) else { continue };
+            let name = program.rsplit('/').next().unwrap_or(program);
             all.insert(format!("{name} path"), tool.path.clone());
             all.insert(format!("{name} sha256"), tool.sha256.clone());
             if let Some(version) = &tool.version {
@@ -34,6 +38,20 @@ impl Tools {
         }
         all
     }
+
+    /// Looks up a program, unless that was done; whether it is there.
+    async fn find(&mut self, file: &str, version: &[String], worker: &Worker) -> Result<bool, RunError> {
+        if !self.found.contains_key(file) {
+            let version: Vec<&str> = version.iter().map(String::as_str).collect();
+            self.found.insert(file.to_owned(), worker.which(file, &version).await?);
+        }
+        Ok(self.found.get(file).is_some_and(Option::is_some))
+    }
+}
+
+/// What is called when a cell's test calls a program.
+fn file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
+    cell.programs.get(program).map_or(program, String::as_str)
 }
 
 /// Looks up what the plan's tests need, and marks the cells whose programs are not there as unsupported.
@@ -41,12 +59,16 @@ pub async fn require(plan: &mut Plan, registry: &Registry, worker: &Worker) -> R
     let mut tools = Tools::default();
     for cell in &mut plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
-        for need in test.requires(&cell.params) {
-            if !tools.found.contains_key(&need.program) {
-                let version: Vec<&str> = need.version.iter().map(String::as_str).collect();
-                tools.found.insert(need.program.clone(), worker.which(&need.program, &version).await?);
+        for (program, file) in cell.programs.clone() {
+            let needed = test.requires(&cell.params).into_iter().find(|need| need.program == program);
+            let version = needed.map(|need| need.version).unwrap_or_default();
+            if !tools.find(&file, &version, worker).await? && cell.unsupported.is_none() {
+                cell.unsupported = Some(format!("there is no program `{file}` on {}", worker.name()));
             }
-            let there = tools.found.get(&need.program).is_some_and(Option::is_some);
+        }
+        for need in test.requires(&cell.params) {
+            let file = file(cell, &need.program).to_owned();
+            let there = tools.find(&file, &need.version, worker).await?;
             if !there && cell.unsupported.is_none() {
                 let way_out = match need.package.as_str() {
                     "" => String::new(),

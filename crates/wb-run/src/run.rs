@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use wb_agent::Worker;
-use wb_model::{AttemptOutcome, CellId, Facts, Purpose, WorkerName};
-use wb_plan::{Cell, Plan};
+use wb_model::{AttemptOutcome, CellId, Facts, Params, Purpose, Value, WorkerName, secrets};
+use wb_plan::{Cell, Plan, Sampling};
 use wb_record::journal::EntryEnd;
 use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
 use wb_study::Studied;
@@ -47,7 +47,13 @@ pub struct Job<'a> {
     pub facts: Facts,
     /// Becomes true when the user wants to end.
     pub cancel: watch::Receiver<bool>,
+    /// Whoever holds cells against each other while they are measured.
+    pub referee: Option<&'a Referee>,
 }
+
+/// Is given all cells and the place of one of them before that gets another sample, and says why it needs none any more.
+/// The same samples have to give the same answer, so that a run that was interrupted ends where it would have.
+pub type Referee = dyn Fn(&[Measuring], usize) -> Option<String> + Send + Sync;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +79,11 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     for cell in &plan.cells {
         cells.push(measuring(cell, &plan, registry, &tools, &facts, &history)?);
     }
-    let wanted = |cell: &Measuring| matches!(cell.next(&plan.sampling), Next::Attempt(..));
-    watch(started(&cells, &plan, wanted));
+    let wanted = |at: usize| matches!(next(&cells, at, job.referee, &plan.sampling), Next::Attempt(..));
+    let open = (0..cells.len()).filter(|at| wanted(*at)).count();
+    watch(started(&cells, &plan, open));
     let earlier = run.run_file()?.entries;
-    if !cells.iter().any(wanted) && !earlier.is_empty() {
+    if open == 0 && !earlier.is_empty() {
         define(&run, &cells)?;
         return Ok(RunEnd::Complete);
     }
@@ -113,7 +120,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
-    let mut taking = Taking { bench, cells, watch: &mut watch };
+    let mut taking = Taking { bench, cells, referee: job.referee, watch: &mut watch };
     let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
     taking.clean_up().await;
     let Taking { mut bench, .. } = taking;
@@ -166,22 +173,45 @@ fn measuring(
         key: cell.key.clone().ok_or_else(|| open("the key"))?,
         version: cell.version,
         summary: test.declaration().summary,
-        params: cell.params.clone(),
+        params: without_secrets(&cell.params),
         metrics: test.metrics(&cell.params),
         rule: cell.rule,
         retakes: plan.sampling.retakes,
         unsupported: cell.unsupported.clone(),
-        provenance: tools.provenance(&test.requires(&cell.params), facts),
+        provenance: tools.provenance(cell, &test.requires(&cell.params), facts),
     };
     let attempts = history.attempts(&cell.id).iter().cloned();
     let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();
     Measuring::new(cell.clone(), definition, test, studied).map_err(|why| open(&why))
 }
 
-fn started(cells: &[Measuring], plan: &Plan, wanted: impl Fn(&Measuring) -> bool) -> Progress {
+/// The parameters as they are recorded: variables of the environment may hold secrets.
+fn without_secrets(params: &Params) -> Params {
+    let masked = |value: &Value| match value {
+        Value::Text(variable) => Value::Text(secrets::masked(variable)),
+        other => other.clone(),
+    };
+    let mut params = params.clone();
+    if let Some(Value::List(env)) = params.get_mut("env") {
+        *env = env.iter().map(masked).collect();
+    }
+    if let Some(before) = params.get_mut("before") {
+        *before = Value::Text(secrets::masked_words(&before.to_string()));
+    }
+    params
+}
+
+/// What a cell wants next: nothing more where the referee says so.
+fn next(cells: &[Measuring], at: usize, referee: Option<&Referee>, sampling: &Sampling) -> Next {
+    match cells[at].next(sampling) {
+        wanted @ Next::Attempt(..) => referee.and_then(|referee| referee(cells, at)).map_or(wanted, Next::Nothing),
+        nothing => nothing,
+    }
+}
+
+fn started(cells: &[Measuring], plan: &Plan, open: usize) -> Progress {
     let unsupported = |cell: &Measuring| Some((cell.cell.id.clone(), cell.cell.unsupported.clone()?));
     let unsupported: Vec<(CellId, String)> = cells.iter().filter_map(unsupported).collect();
-    let open = cells.iter().filter(|cell| wanted(cell)).count();
     Progress::Started {
         cells: open,
         complete: cells.len() - open - unsupported.len(),
@@ -199,6 +229,7 @@ fn blocks(cells: &[Cell]) -> Vec<Vec<usize>> {
 struct Taking<'a, W> {
     bench: Bench,
     cells: Vec<Measuring>,
+    referee: Option<&'a Referee>,
     watch: &'a mut W,
 }
 
@@ -210,7 +241,7 @@ impl<W: FnMut(Progress)> Sampler for Taking<'_, W> {
             if *self.bench.cancel.borrow() {
                 return Ok(Turn::Stop);
             }
-            let (purpose, sample) = match self.cells[at].next(&self.bench.sampling) {
+            let (purpose, sample) = match self.next(at) {
                 Next::Attempt(purpose, sample) => (purpose, sample),
                 Next::Nothing(by) => {
                     self.end(at, by).await?;
@@ -226,6 +257,10 @@ impl<W: FnMut(Progress)> Sampler for Taking<'_, W> {
 }
 
 impl<W: FnMut(Progress)> Taking<'_, W> {
+    fn next(&self, at: usize) -> Next {
+        next(&self.cells, at, self.referee, &self.bench.sampling)
+    }
+
     async fn attempt(&mut self, at: usize, purpose: Purpose, sample: u32) -> Result<(), RunError> {
         let sampling = &self.bench.sampling;
         let cell = &self.cells[at];
@@ -259,7 +294,7 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
 
     /// A cell that is done is taken down at once, not when its next turn would come.
     async fn after_sample(&mut self, at: usize) -> Result<Turn, RunError> {
-        match self.cells[at].next(&self.bench.sampling) {
+        match self.next(at) {
             Next::Attempt(..) => Ok(Turn::Again),
             Next::Nothing(by) => {
                 self.end(at, by).await?;

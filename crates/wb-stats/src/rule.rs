@@ -28,6 +28,13 @@ pub enum Rule {
         /// After so many failed sets no other is begun
         max_failures: usize,
     },
+    /// Until whoever holds it against others has enough
+    Compared {
+        /// So many are taken for granted
+        min_samples: usize,
+        /// No more than so many
+        max_samples: usize,
+    },
 }
 
 /// Whether time is left for more samples
@@ -96,6 +103,11 @@ impl Rule {
                 let stop = Stop { counted, spread };
                 Ok(decision(whole > 0 && narrow, at_end_of_set && whole >= max_failures, budget, stop))
             }
+            Self::Compared { min_samples, max_samples } => {
+                let stop = Stop { counted: 0..in_order.len(), spread: half_width(in_order)? };
+                let ended = in_order.len() >= max_samples || budget == Budget::Spent;
+                Ok(decision(ended && in_order.len() >= min_samples, false, budget, stop))
+            }
         }
     }
 }
@@ -145,6 +157,18 @@ mod tests {
     const PBENCH: Rule = Rule::MaxStddev { samples: 3, max_stddev_percent: 5.0, max_failures: 2 };
     const STEADY: [f64; 3] = [100.0, 101.0, 102.0];
     const WILD: [f64; 3] = [100.0, 150.0, 200.0];
+
+    #[test]
+    fn what_is_compared_goes_on_until_its_limit_or_until_it_is_ended() {
+        let rule = Rule::Compared { min_samples: 2, max_samples: 3 };
+        let done = |samples: &[f64], budget| match rule.decide(samples, budget).unwrap() {
+            Decision::Continue => None,
+            Decision::Done(_) => Some(true),
+            Decision::NotConverged(_) => Some(false),
+        };
+        assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Left)), [None, None, Some(true)]);
+        assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Spent)), [Some(false), Some(true), Some(true)]);
+    }
 
     fn left(rule: Rule, samples: &[f64]) -> Decision {
         rule.decide(samples, Budget::Left).unwrap()

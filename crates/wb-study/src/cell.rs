@@ -50,7 +50,7 @@ fn with_retakes(rule: Rule, retakes: usize) -> Rule {
         Rule::Precision { percent, min_samples, max_samples } => {
             Rule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
         }
-        pbench @ Rule::MaxStddev { .. } => pbench,
+        other @ (Rule::MaxStddev { .. } | Rule::Compared { .. }) => other,
     }
 }
 
@@ -60,7 +60,7 @@ pub const FEWEST_FOR_AN_INTERVAL: usize = 6;
 /// The fewest samples that a rule wants.
 pub fn wanted(rule: Rule) -> usize {
     match rule {
-        Rule::Precision { min_samples, .. } => min_samples,
+        Rule::Precision { min_samples, .. } | Rule::Compared { min_samples, .. } => min_samples,
         Rule::MaxStddev { samples, .. } => samples,
     }
 }
@@ -68,7 +68,7 @@ pub fn wanted(rule: Rule) -> usize {
 /// The most samples that a rule takes, retakes apart.
 fn most(rule: Rule) -> usize {
     match rule {
-        Rule::Precision { max_samples, .. } => max_samples,
+        Rule::Precision { max_samples, .. } | Rule::Compared { max_samples, .. } => max_samples,
         Rule::MaxStddev { samples, .. } => samples,
     }
 }

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::{
-    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, TestName, Value,
+    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, Surroundings, TestName,
+    Value,
 };
 use wb_stats::Rule;
 
@@ -144,8 +145,8 @@ pub trait Test: Send + Sync {
     fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer>;
 }
 
-/// The parameters that every test has: where and how its processes run.
-pub fn placement_params() -> Vec<Param> {
+/// The parameters that every test has: where and how its processes run, and what they find around them.
+pub fn shared_params() -> Vec<Param> {
     let help = |name: &str| match name {
         "cpus" => "CPUs that the measured processes may run on; empty: all",
         "memory-nodes" => "NUMA nodes that their memory must come from; empty: any",
@@ -158,20 +159,32 @@ pub fn placement_params() -> Vec<Param> {
         param.help = help(&param.name).to_owned();
         param.default = serde_json::from_value(defaults[&param.name].clone()).ok();
     }
+    params.extend(Param::declared_by::<Surroundings>().into_iter().map(|param| Param { default: None, ..param }));
     params
 }
 
 /// The placement that effective parameters ask for.
 pub fn placement_of(params: &Params) -> Result<Placement, String> {
-    let names: Vec<String> = placement_params().into_iter().map(|param| param.name).collect();
-    let chosen: Params =
-        params.iter().filter(|(name, _)| names.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
-    typed(&chosen)
+    typed(&chosen::<Placement>(params))
+}
+
+/// The surroundings that effective parameters ask for.
+pub fn surroundings_of(params: &Params) -> Result<Surroundings, String> {
+    typed(&chosen::<Surroundings>(params))
+}
+
+/// Those of the parameters that a type has.
+fn chosen<T: JsonSchema>(params: &Params) -> Params {
+    let names: Vec<String> = Param::declared_by::<T>().into_iter().map(|param| param.name).collect();
+    params.iter().filter(|(name, _)| names.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 /// Why processes cannot be placed as effective parameters ask for on such a machine.
 pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>, String> {
     let placement = placement_of(params)?;
+    if let Err(why) = surroundings_of(params).and_then(|surroundings| surroundings.variables()) {
+        return Ok(Some(why));
+    }
     if let Some(cpu) = placement.cpus.iter().find(|cpu| facts.cpus.iter().all(|known| known.id != **cpu)) {
         return Ok(Some(format!("there is no CPU {cpu} here")));
     }
@@ -179,9 +192,9 @@ pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>
     Ok(placement.memory_nodes.iter().find(is_unknown).map(|node| format!("there is no NUMA node {node} here")))
 }
 
-/// A test's own parameters, without those of the placement, as its type.
+/// A test's own parameters, without those that every test has, as its type.
 fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
-    let shared: Vec<String> = placement_params().into_iter().map(|param| param.name).collect();
+    let shared: Vec<String> = shared_params().into_iter().map(|param| param.name).collect();
     let chosen: Params =
         params.iter().filter(|(name, _)| !shared.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     typed(&chosen)
@@ -205,7 +218,7 @@ impl<T: Measure> Test for T {
     fn declaration(&self) -> Declaration {
         let About { name, summary, version, scope } = self.about();
         let mut params = Param::declared_by::<T::Params>();
-        params.extend(placement_params());
+        params.extend(shared_params());
         Declaration {
             // The names of built-in tests are checked by a test of the registry.
             name: TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a name")),

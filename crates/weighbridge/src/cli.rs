@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod net;
+pub(crate) mod variants;
 
 use std::path::PathBuf;
 
@@ -76,6 +77,12 @@ pub(crate) enum Command {
     #[command(after_help = "exit status: 0 no regression, 2 regression (or gain with --fail-on-gain), 3 something \
         missing or invalid, 4 nothing comparable, 1 error")]
     Compare(Box<compare::CompareArgs>),
+    /// Hold variants of one test against each other, sampled in turns, until it is clear how they stand
+    #[command(after_help = variants::AFTER_AB)]
+    Ab(Box<variants::AbArgs>),
+    /// Hold a system against itself: how often it would be said to differ, what would be seen, where the noise comes from
+    #[command(after_help = variants::AFTER_CALIBRATE)]
+    Calibrate(Box<variants::CalibrateArgs>),
     /// Models of what is normal, learnt from builds
     Model {
         /// What to do
@@ -167,18 +174,12 @@ pub(crate) struct What {
     /// Where measured processes run
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
-    /// A command to run around each sample, its output kept; may be given more than once
-    #[arg(long = "tool", value_name = "COMMAND", help_heading = "Sampling", value_parser = tool)]
-    pub(crate) tools: Vec<String>,
 }
 
 /// How samples are taken
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingFlags {
-    /// How long a sample's measured part takes at least
-    #[arg(long, value_name = "TIME")]
-    pub(crate) min_time: Option<Nanos>,
     /// Exactly so many samples of each cell; none is taken again unless --retakes is given
     #[arg(long, value_name = "N", conflicts_with_all = ["min_samples", "max_samples"])]
     pub(crate) samples: Option<usize>,
@@ -191,27 +192,53 @@ pub(crate) struct SamplingFlags {
     /// Done when half the interval of the median is within so many percent of it
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) precision: Option<f64>,
-    /// Samples before the counted ones
-    #[arg(long, value_name = "N")]
-    pub(crate) warm_up: Option<u32>,
     /// The most time for one cell; without, 10min, which end none before its fewest samples
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
-    /// The most time for one attempt; without, ten times its estimate and a minute
-    #[arg(long, value_name = "TIME")]
-    pub(crate) limit: Option<Nanos>,
-    /// How often one sample is tried before its cell is given up
-    #[arg(long, value_name = "N")]
-    pub(crate) attempts: Option<u32>,
     /// How many disturbed samples of a cell are taken again
     #[arg(long, value_name = "N")]
     pub(crate) retakes: Option<usize>,
     /// In which order cells are sampled
     #[arg(long, value_name = "ORDER", value_parser = named::<Order, 2>(ORDERS))]
     pub(crate) order: Option<Order>,
+    /// How each is taken
+    #[command(flatten)]
+    pub(crate) each: AttemptFlags,
+}
+
+/// How each sample is taken
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct AttemptFlags {
+    /// How long a sample's measured part takes at least
+    #[arg(long, value_name = "TIME")]
+    pub(crate) min_time: Option<Nanos>,
+    /// Samples before the counted ones
+    #[arg(long, value_name = "N")]
+    pub(crate) warm_up: Option<u32>,
+    /// The most time for one attempt; without, ten times its estimate and a minute
+    #[arg(long, value_name = "TIME")]
+    pub(crate) limit: Option<Nanos>,
+    /// How often one sample is tried before its cell is given up
+    #[arg(long, value_name = "N")]
+    pub(crate) attempts: Option<u32>,
     /// Decides every random choice; without, drawn and recorded
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// A command to run around each sample, its output kept; may be given more than once
+    #[arg(long = "tool", value_name = "COMMAND", value_parser = tool)]
+    pub(crate) tools: Vec<String>,
+}
+
+/// Where it is recorded
+#[derive(Debug, Args)]
+pub(crate) struct IntoFlags {
+    /// The run folder; one that exists is gone on with, and nothing in it is measured twice
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
+    /// Something to remember with the run; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) metadata: Vec<(String, String)>,
 }
 
 /// Where measured processes run
@@ -239,12 +266,9 @@ pub(crate) struct Numbers(pub Vec<u32>);
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The run folder; one that exists is gone on with, and nothing in it is measured twice
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) into: Option<PathBuf>,
-    /// Something to remember with the run; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) metadata: Vec<(String, String)>,
+    /// Where it is recorded
+    #[command(flatten)]
+    pub(crate) into: IntoFlags,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,12 +6,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::time::sleep;
+use wb_model::Found;
 use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
@@ -19,7 +22,7 @@ use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
 use crate::protocol::{Fault, Place};
 use crate::worker::Teardown;
 
-use super::Agent;
+use super::{Agent, files};
 
 /// The environment variable that tells a process's group.
 pub(super) const GROUP_VARIABLE: &str = "WEIGHBRIDGE_GROUP";
@@ -37,11 +40,29 @@ pub(super) fn end_stale(root: &SysRoot) {
     }
 }
 
+/// The folder, in a group's, that stands before all others on the path where programs are replaced.
+pub(super) const PROGRAMS: &str = ".programs";
+
+/// Puts the programs that are found in the place of others where they are.
+fn link_programs(folder: &Path, found: &Found) -> Result<(), Fault> {
+    if found.programs.is_empty() {
+        return Ok(());
+    }
+    let programs = folder.join(PROGRAMS);
+    let link = || {
+        fs::create_dir(&programs)?;
+        found.programs.iter().try_for_each(|(name, file)| symlink(file, programs.join(name)))
+    };
+    link().map_err(|error: std::io::Error| files::fault(programs.display(), &error))
+}
+
 /// A group.
 pub(super) struct LiveGroup {
     pub(super) id: u32,
     pub(super) name: String,
     pub(super) folder: PathBuf,
+    /// What its processes find.
+    pub(super) found: Found,
     pub(super) cgroup: Option<Cgroup>,
     /// The processes that were started in it, alive or not; their ids are their sessions' too.
     pub(super) roots: RefCell<BTreeSet<u32>>,
@@ -71,17 +92,27 @@ impl LiveGroup {
 
 impl Agent {
     /// Makes a group.
-    pub(super) fn new_group(&self) -> Result<Place, Fault> {
+    pub(super) fn new_group(&self, found: Found) -> Result<Place, Fault> {
+        let targets = found.programs.values();
+        let missing = targets.clone().find(|file| files::find(file, "", Path::new("/")).is_none());
+        if let Some(program) = missing {
+            return Err(Fault::NoProgram { program: program.clone(), path: None });
+        }
         let id = self.next_id();
         let name = self.home.name(id);
         let mut place = self.home.scratch(id, None)?;
         let cgroup = self.cgroups.make(&name);
         place.cgroup = cgroup.as_ref().map(|cgroup| cgroup.folder().display().to_string());
         let folder = PathBuf::from(&place.path);
+        if let Err(fault) = link_programs(&folder, &found) {
+            self.home.drop_scratch(id)?;
+            return Err(fault);
+        }
         let group = LiveGroup {
             id,
             name,
             folder,
+            found,
             cgroup,
             roots: RefCell::default(),
             seen: RefCell::default(),

@@ -221,7 +221,7 @@ impl Agent {
             }
             Request::List { path } => Done::long(&files::list(&path)?),
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
-            Request::Group => Done::new(self.new_group()?),
+            Request::Group { found } => Done::new(self.new_group(found)?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),

@@ -16,10 +16,10 @@ use wb_model::{HugePages, Nanos, Placement};
 use wb_sys::SysRoot;
 use wb_sys::process::{Entry, Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
 
-use crate::protocol::{Command, Ended, Fault, Ran, Spawned, Stream};
+use crate::protocol::{Command, Ended, Fault, Hello, OWN_PROGRAM, Ran, Spawned, Stream};
 use crate::worker::Ending;
 
-use super::groups::{GROUP_VARIABLE, LiveGroup};
+use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS};
 use super::output::{Output, memory};
 use super::{Agent, files};
 
@@ -109,8 +109,15 @@ impl Agent {
         Ok(process.ran())
     }
 
+    /// The program of a command: this one may be replaced too, and is called by its path.
+    fn program_of(group: &LiveGroup, command: &Command) -> String {
+        let name = command.argv.first().map_or("", String::as_str);
+        let replaced = || group.found.programs.get(OWN_PROGRAM).filter(|_| name == Hello::ours().program);
+        replaced().map_or(name, String::as_str).to_owned()
+    }
+
     fn launch(&self, group: &LiveGroup, command: &Command, stdin: &[u8], hold: bool) -> Result<LiveProcess, Fault> {
-        let name = command.argv.first().cloned().unwrap_or_default();
+        let name = Self::program_of(group, command);
         let failed = |why: String| Fault::NotStarted { program: name.clone(), why };
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
         let mut env = environment(group, command);
@@ -332,11 +339,15 @@ impl LiveProcess {
     }
 }
 
-/// The whole environment of a process: a fixed one, then what the command adds or replaces.
+/// The whole environment of a process: a fixed one, then what its group and the command add or replace.
 fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
     let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
+    let mut path = files::search_path();
+    if !group.found.programs.is_empty() {
+        path = format!("{}:{path}", group.folder.join(PROGRAMS).display());
+    }
     let fixed = [
-        ("PATH", files::search_path()),
+        ("PATH", path),
         ("HOME", home),
         ("LANG", "C".to_owned()),
         ("LC_ALL", "C".to_owned()),
@@ -344,7 +355,7 @@ fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
         (GROUP_VARIABLE, group.name.clone()),
     ];
     let mut env: Vec<(String, String)> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
-    for (name, value) in &command.env {
+    for (name, value) in group.found.env.iter().chain(&command.env) {
         match env.iter_mut().find(|(known, _)| known == name) {
             Some(known) => known.1.clone_from(value),
             None => env.push((name.clone(), value.clone())),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Child;
 use wb_knobs::doctor::Diagnosis;
-use wb_model::{Bytes, Facts, Nanos, WorkerName};
+use wb_model::{Bytes, Facts, Found, Nanos, WorkerName};
 use wb_sys::Environment;
 use wb_sys::environment::tools::Asked;
 
@@ -186,7 +186,15 @@ impl Worker {
 
     /// A new group of processes: what belongs to one attempt.
     pub async fn group(&self) -> Result<Group, WorkerError> {
-        Ok(Group::new(self.clone(), self.ask(Request::Group).await?))
+        self.group_with(Found::default()).await
+    }
+
+    /// The same, all of whose processes find these variables and programs.
+    ///
+    /// # Errors
+    /// When one of the programs is not there, too.
+    pub async fn group_with(&self, found: Found) -> Result<Group, WorkerError> {
+        Ok(Group::new(self.clone(), self.ask(Request::Group { found }).await?))
     }
 
     /// Ends and removes everything on the worker that was started and made through this handle, and

@@ -13,6 +13,7 @@ mod noise;
 mod page;
 mod plots;
 mod totals;
+mod variants;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
 pub use junit::junit;
@@ -21,6 +22,7 @@ pub use model::model_text;
 pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
+pub use variants::{calibrated_text, variants_text};
 
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
 

@@ -8,7 +8,7 @@ use wb_model::{Declaration, Facts, Param, ParamKind, Params, Value};
 use super::error::{DefinitionError, Fault, Text};
 use super::raw::{self, Kind, Machine};
 use super::template::{Builtin, Shape};
-use crate::test::placement_params;
+use crate::test::shared_params;
 
 /// Names that plans use for something else.
 const RESERVED: [&str; 3] = ["name", "id", "tools"];
@@ -37,7 +37,7 @@ impl Declared {
     /// Reads the parameters.
     pub(super) fn read(text: &Text<'_>, raw: &[Spanned<raw::Param>]) -> Result<Self, DefinitionError> {
         let mut declared = Self::default();
-        let placement = placement_params();
+        let placement = shared_params();
         for param in raw {
             declared.add(text, param.get_ref(), &placement)?;
         }

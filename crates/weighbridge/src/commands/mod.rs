@@ -6,12 +6,14 @@ mod doctor;
 mod exec;
 mod list;
 mod man;
+mod measure;
 mod net;
 mod plan;
 mod read;
 mod report;
 mod run;
 mod schema;
+mod variants;
 mod what;
 
 pub(crate) use run::lasting;
@@ -25,7 +27,7 @@ use crate::exit::Exit;
 /// Carries out a command.
 pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Error> {
     match command {
-        Command::Run(args) => run::run(*args, console),
+        Command::Run(args) => run::run(&args, console),
         Command::Plan(args) => plan::plan(&args, console),
         Command::List(args) => list::list(&args, console),
         Command::Summary(args) => read::summary(&args, console),
@@ -34,6 +36,8 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Solve(args) => read::solve(&args, console),
         Command::Report(args) => report::report(&args, console),
         Command::Compare(args) => compare::compare(&args, console),
+        Command::Ab(args) => variants::ab(&args, console),
+        Command::Calibrate(args) => variants::calibrate(&args, console),
         Command::Model { command } => compare::model(&command, console),
         Command::Analyze(args) => compare::analyze(&args, console),
         Command::Nearest(args) => compare::nearest(&args, console),
@@ -95,4 +99,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 /// This program's file.
 fn this_program() -> Result<std::path::PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::File { path: "this program".to_owned(), source })
+}
+
+/// The hash of that file.
+fn this_programs_hash() -> Result<String, Error> {
+    let program = this_program()?;
+    let hashed = std::fs::File::open(&program).and_then(wb_model::Sha256::of_all);
+    let unreadable = |source| Error::File { path: program.display().to_string(), source };
+    Ok(hashed.map_err(unreadable)?.as_str().to_owned())
 }

@@ -84,10 +84,14 @@ fn left_out(plan: &Plan) -> impl Iterator<Item = String> {
 
 fn samples(cell: &Cell, plan: &Plan) -> String {
     match cell.rule {
-        wb_stats::Rule::Precision { min_samples, max_samples, .. } if min_samples == max_samples => {
+        wb_stats::Rule::Precision { min_samples, max_samples, .. }
+        | wb_stats::Rule::Compared { min_samples, max_samples }
+            if min_samples == max_samples =>
+        {
             format!("{}+{min_samples}", plan.sampling.warm_up)
         }
-        wb_stats::Rule::Precision { min_samples, max_samples, .. } => {
+        wb_stats::Rule::Precision { min_samples, max_samples, .. }
+        | wb_stats::Rule::Compared { min_samples, max_samples } => {
             format!("{}+{min_samples}–{max_samples}", plan.sampling.warm_up)
         }
         wb_stats::Rule::MaxStddev { samples, max_failures, .. } => {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 13] = [
+const ALL: [Named; 15] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -21,13 +21,15 @@ const ALL: [Named; 13] = [
     ("environment", || schema_for!(wb_sys::environment::Environment)),
     ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
+    ("ab", || schema_for!(wb_compare::Variants)),
+    ("calibration", || schema_for!(wb_compare::Calibrated)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
     ("noise-model", || schema_for!(wb_compare::NoiseModel)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 13] {
+pub(crate) fn schemas() -> [&'static str; 15] {
     ALL.map(|(name, _)| name)
 }
 

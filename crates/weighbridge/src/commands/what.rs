@@ -12,7 +12,8 @@ use wb_tests::Registry;
 pub(crate) use super::definitions::registry;
 use super::definitions::registry_for;
 use super::lasting;
-use crate::cli::{PlacementFlags, SamplingFlags, What};
+use crate::cli::variants::One;
+use crate::cli::{AttemptFlags, PlacementFlags, SamplingFlags, What};
 use crate::error::Error;
 
 /// What was asked for.
@@ -50,7 +51,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     apply_sampling(&what.sampling, &mut sampling)?;
     for request in &mut requests {
         apply_placement(&what.placement, request);
-        request.tools.extend(what.tools.iter().cloned());
+        request.tools.extend(what.sampling.each.tools.iter().cloned());
     }
     let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
     let registry = registry_for(&tests, &what.tests_d, plan.tests_d.as_deref())?;
@@ -121,7 +122,6 @@ fn read_plan(plan: &str) -> Result<ReadPlan, Error> {
 
 fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), Error> {
     let exactly = flags.samples;
-    sampling.min_time = flags.min_time.unwrap_or(sampling.min_time);
     sampling.min_samples = exactly.or(flags.min_samples).unwrap_or(sampling.min_samples);
     sampling.max_samples = exactly.or(flags.max_samples).unwrap_or(sampling.max_samples);
     if flags.min_samples.is_some() && flags.max_samples.is_none() {
@@ -131,12 +131,17 @@ fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), 
         sampling.min_samples = sampling.min_samples.min(sampling.max_samples);
     }
     sampling.precision = flags.precision.unwrap_or(sampling.precision);
-    sampling.warm_up = flags.warm_up.unwrap_or(sampling.warm_up);
     sampling.budget = flags.budget.or(sampling.budget);
-    sampling.limit = flags.limit.or(sampling.limit);
-    sampling.attempts = flags.attempts.unwrap_or(sampling.attempts);
     sampling.retakes = flags.retakes.or(exactly.map(|_| 0)).unwrap_or(sampling.retakes);
     sampling.order = flags.order.unwrap_or(sampling.order);
+    apply_attempts(&flags.each, sampling)
+}
+
+fn apply_attempts(flags: &AttemptFlags, sampling: &mut Sampling) -> Result<(), Error> {
+    sampling.min_time = flags.min_time.unwrap_or(sampling.min_time);
+    sampling.warm_up = flags.warm_up.unwrap_or(sampling.warm_up);
+    sampling.limit = flags.limit.or(sampling.limit);
+    sampling.attempts = flags.attempts.unwrap_or(sampling.attempts);
     sampling.seed = flags.seed.or(sampling.seed);
     match sampling.fault() {
         None => Ok(()),
@@ -145,6 +150,24 @@ fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), 
             help: "`weighbridge run --help` says what each option means".to_owned(),
         }),
     }
+}
+
+/// Reads one test that was asked for, whose cells get exactly so many samples or fewer.
+pub(crate) fn asked_one(one: &One) -> Result<Asked, Error> {
+    let mut request = spec::parse(&one.test)?;
+    let mut sampling = Sampling { retakes: 0, ..Sampling::default() };
+    apply_attempts(&one.each, &mut sampling)?;
+    apply_placement(&one.placement, &mut request);
+    request.tools.extend(one.each.tools.iter().cloned());
+    let registry = registry_for(&[&request.test], &one.tests_d, None)?;
+    Ok(Asked {
+        name: one.test.clone(),
+        text: None,
+        requests: vec![request],
+        sampling,
+        selection: Selection::default(),
+        registry,
+    })
 }
 
 /// The placement that flags ask for, for a test that says nothing of it itself.

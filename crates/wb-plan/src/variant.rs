@@ -1,0 +1,321 @@
+//! A test with something changed, as it is typed: one side of a comparison of what the change does.
+//!
+//! ```text
+//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
+//! base                           as the test stands
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use wb_model::{Declaration, Surroundings, TestName, Value};
+
+use crate::nearest::nearest;
+use crate::request::{Form, Written};
+use crate::{Given, PlanError, Request, Source, spec};
+
+/// A variant of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// Its name, which its cells have as their serial.
+    pub name: TestName,
+    /// As it was typed.
+    pub text: String,
+    /// What it changes.
+    pub settings: Vec<Setting>,
+}
+
+/// One thing that a variant changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// A parameter of the test.
+    Param {
+        /// The parameter.
+        given: Given,
+        /// What it was typed in.
+        source: Source,
+    },
+    /// A variable in the environment of the test's processes: `NAME=VALUE`.
+    Env(String),
+    /// A command before each attempt.
+    Before(String),
+    /// A file in the place of one of the test's programs.
+    Program {
+        /// The program; where none is given, the one that the test needs.
+        name: Option<String>,
+        /// The file, from the root.
+        file: String,
+    },
+}
+
+/// The kinds of settings, and what follows each.
+const KINDS: [(&str, &str); 4] = [
+    ("param", "param:NAME=VALUE, a parameter of the test"),
+    ("env", "env:NAME=VALUE, a variable in the environment of its processes"),
+    ("cmd", "cmd:COMMAND, run by sh before each sample"),
+    ("bin", "bin:[PROGRAM=]PATH, a file in the place of its program"),
+];
+
+/// The word for a test as it stands.
+const BASE: &str = "base";
+
+impl Variant {
+    /// Reads variants as they are typed, each with a name of its own.
+    ///
+    /// # Errors
+    /// When one is none, or two have been given the same name.
+    pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, PlanError> {
+        let mut all: Vec<Self> = Vec::new();
+        for text in texts {
+            let mut variant = Self::parse(text)?;
+            let taken = |name: &TestName| all.iter().any(|other| other.name == *name);
+            if taken(&variant.name) {
+                let derived = name_of(text).is_none();
+                let numbered = (2..).map(|number| TestName::new(format!("{}-{number}", variant.name)));
+                let free = numbered.flatten().find(|name| !taken(name)).filter(|_| derived);
+                variant.name = free.ok_or_else(|| {
+                    PlanError::plain(format!("two variants are called `{}`", variant.name))
+                        .with_help("give each a name of its own: `NAME:param:…`")
+                })?;
+            }
+            all.push(variant);
+        }
+        Ok(all)
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When it names no kind of setting, or sets nothing.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let name = name_of(text);
+        let rest = name.map_or(text, |name| &text[name.len() + 1..]);
+        let settings: Vec<Setting> = match rest {
+            BASE | "" if name.is_some() || rest == BASE => Vec::new(),
+            _ => apart(rest).into_iter().map(setting).collect::<Result<_, _>>()?,
+        };
+        let name = name.map_or_else(
+            || Ok(derived(rest)),
+            |name| {
+                let valid = TestName::new(name).ok().filter(|_| name.chars().any(|c| !c.is_ascii_digit()));
+                valid.ok_or_else(|| {
+                    PlanError::plain(format!("`{name}` is no name for a variant"))
+                        .with_help("letters, digits, `_`, `.` and `-` make a name, digits alone none")
+                })
+            },
+        )?;
+        Ok(Self { name, text: text.to_owned(), settings })
+    }
+
+    /// The request with this changed, under the variant's name.
+    ///
+    /// # Errors
+    /// When it replaces a program and it is not clear which.
+    pub fn of(&self, request: &Request, test: &Declaration) -> Result<Request, PlanError> {
+        let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
+        for setting in &self.settings {
+            match setting {
+                Setting::Param { given, source } => changed.put(test, given, source),
+                Setting::Env(variable) => changed.add_env(variable),
+                Setting::Before(command) => {
+                    changed.put(test, &own("before", Value::Text(command.clone())), &request.source);
+                }
+                Setting::Program { name, file } => {
+                    let name = name.clone().map_or_else(|| only_program(test, file), Ok)?;
+                    changed.programs.insert(name, file.clone());
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The names of the parameters that it changes, as the test calls them.
+    pub fn changes(&self, test: &Declaration) -> Vec<String> {
+        let name = |setting: &Setting| match setting {
+            Setting::Param { given, .. } => Some(test.param(&given.name)?.name.clone()),
+            _ => None,
+        };
+        self.settings.iter().filter_map(name).collect()
+    }
+}
+
+impl Request {
+    /// Puts a parameter in the place of what was given for it.
+    fn put(&mut self, test: &Declaration, given: &Given, source: &Source) {
+        let name = |given: &Given| test.param(&given.name).map(|param| param.name.clone());
+        self.given.retain(|other| name(other) != name(given));
+        self.given.push(given.clone());
+        // What is wrong with it is shown where it was typed; what the test itself says was right before.
+        self.source = source.clone();
+    }
+
+    fn add_env(&mut self, variable: &str) {
+        let variable = Written::one(Value::Text(variable.to_owned()), 0..0);
+        match self.given.iter_mut().find(|given| given.name == "env") {
+            Some(Given { value: Written { form: Form::Many(list), .. }, .. }) => list.push(variable),
+            _ => self.given.push(Given {
+                name: "env".to_owned(),
+                name_at: 0..0,
+                value: Written { form: Form::Many(vec![variable]), at: 0..0 },
+            }),
+        }
+    }
+}
+
+fn own(name: &str, value: Value) -> Given {
+    Given { name: name.to_owned(), name_at: 0..0, value: Written::one(value, 0..0) }
+}
+
+/// The name that a text begins with: what stands before the first `:`, unless that is a kind of setting.
+fn name_of(text: &str) -> Option<&str> {
+    let (first, rest) = text.split_once(':')?;
+    let is_kind = |word: &str| KINDS.iter().any(|(kind, _)| *kind == word);
+    let follows = rest.is_empty() || rest == BASE || rest.split_once(':').is_some_and(|(second, _)| is_kind(second));
+    (!is_kind(first) && follows).then_some(first)
+}
+
+/// Cuts at each `+` that a setting follows.
+fn apart(text: &str) -> Vec<&str> {
+    let starts_setting =
+        |rest: &str| KINDS.iter().any(|(kind, _)| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(':')));
+    let cuts = text.match_indices('+').map(|(at, _)| at).filter(|at| starts_setting(&text[at + 1..]));
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for cut in cuts {
+        parts.push(&text[start..cut]);
+        start = cut + 1;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn setting(text: &str) -> Result<Setting, PlanError> {
+    let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = |what: &str| {
+        let (_, form) = KINDS.iter().find(|(known, _)| *known == kind).unwrap_or(&KINDS[0]);
+        PlanError::plain(format!("`{text}` {what}")).with_help(format!("it is written `{form}`"))
+    };
+    match kind {
+        "param" => {
+            // Read as a test's, so that values are written the same in both.
+            let request = spec::parse(&format!("param:{value}"))?;
+            let [given] = &request.given[..] else { return Err(wrong("is not one parameter")) };
+            Ok(Setting::Param { given: given.clone(), source: request.source })
+        }
+        "env" => {
+            let env = Surroundings { env: vec![value.to_owned()], before: None };
+            env.variables().map_err(|_| wrong("is no environment variable"))?;
+            Ok(Setting::Env(value.to_owned()))
+        }
+        "cmd" if value.trim().is_empty() => Err(wrong("has no command")),
+        "cmd" => Ok(Setting::Before(value.to_owned())),
+        "bin" => {
+            let named = value.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains('/'));
+            let (name, file) = named.map_or((None, value), |(name, file)| (Some(name.to_owned()), file));
+            if file.is_empty() {
+                return Err(wrong("names no file"));
+            }
+            let file = std::path::absolute(file).map_err(|error| wrong(&format!("is no path: {error}")))?;
+            Ok(Setting::Program { name, file: file.display().to_string() })
+        }
+        other => {
+            let kinds = KINDS.map(|(kind, _)| kind);
+            let near = nearest(other, kinds).map_or(String::new(), |near| format!("; did you mean `{near}:`?"));
+            let forms = KINDS.map(|(_, form)| form).join("; ");
+            Err(PlanError::plain(format!("`{text}` is no variant{near}")).with_help(format!("{forms}; or `{BASE}`")))
+        }
+    }
+}
+
+/// The program that a file takes the place of: the one of its name, or the only one that the test needs, or the program
+/// itself, where it needs none.
+fn only_program(test: &Declaration, file: &str) -> Result<String, PlanError> {
+    let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let needed: Vec<&str> = test.requires.iter().map(|need| need.program.as_str()).collect();
+    match needed[..] {
+        [] => Ok("weighbridge".to_owned()),
+        _ if needed.contains(&base.as_str()) => Ok(base),
+        [only] => Ok(only.to_owned()),
+        [first, ..] => {
+            Err(PlanError::plain(format!("`{}` needs {}, and `{base}` is none of them", test.name, needed.join(", ")))
+                .with_help(format!("say whose place it takes: `bin:{first}={file}`")))
+        }
+    }
+}
+
+/// A name made of what a variant sets.
+fn derived(text: &str) -> TestName {
+    let mut names: BTreeMap<usize, String> = BTreeMap::new();
+    for (at, part) in apart(text).into_iter().enumerate() {
+        let value = part.split_once(':').map_or(part, |(_, value)| value);
+        let file = part.starts_with("bin:").then(|| value.rsplit(['/', '=']).next()).flatten();
+        let words = file.unwrap_or(value).split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
+        names.insert(at, words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-"));
+    }
+    let joined = names.into_values().collect::<Vec<_>>().join("-");
+    let short: String = joined.chars().take(48).collect();
+    let lettered = if short.chars().any(|c| c.is_ascii_alphabetic()) { short } else { format!("v{short}") };
+    TestName::new(&lettered).unwrap_or_else(|_| unreachable!("`{lettered}` is a name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Variant {
+        Variant::parse(text).unwrap()
+    }
+
+    fn shown(texts: &[&str]) -> Vec<String> {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        Variant::parse_all(&texts).unwrap().into_iter().map(|variant| variant.name.to_string()).collect()
+    }
+
+    #[test]
+    fn variants_are_named_by_what_they_set_or_as_they_are_told() {
+        assert_eq!(
+            shown(&["base", "param:huge-pages=never", "env:A=1", "cmd:sync; echo 3", "bin:/opt/new/fio", "old:base"]),
+            ["base", "huge-pages-never", "A-1", "sync-echo-3", "fio", "old"]
+        );
+        assert_eq!(shown(&["bin:/a/fio", "bin:/b/fio", "new:bin:redis-server=/x"]), ["fio", "fio-2", "new"]);
+        assert_eq!(shown(&["param:bs=4k+env:X=a+b", "env:N=:1"]), ["bs-4k-X-a-b", "N-1"]);
+    }
+
+    #[test]
+    fn settings_are_cut_where_another_begins() {
+        let [Setting::Param { given, .. }, Setting::Env(env), Setting::Before(command)] =
+            &parse("param:bs=[4k,8k]+env:A=1+2+cmd:echo a+b:c").settings[..]
+        else {
+            panic!("three settings")
+        };
+        assert_eq!((given.name.as_str(), env.as_str(), command.as_str()), ("bs", "A=1+2", "echo a+b:c"));
+    }
+
+    #[test]
+    fn what_is_no_variant_is_told() {
+        let told = |text: &str| Variant::parse(text).unwrap_err().to_string();
+        for (text, wanted) in [
+            ("huge-pages=never", "`huge-pages=never` is no variant"),
+            ("parm:a=1", "`parm:a=1` is no variant; did you mean `param:`?"),
+            ("param:a=1,b=2", "`param:a=1,b=2` is not one parameter"),
+            ("env:1=2", "`env:1=2` is no environment variable"),
+            ("cmd: ", "`cmd: ` has no command"),
+            ("bin:", "`bin:` names no file"),
+            ("a b:base", "`a b` is no name for a variant"),
+            ("7:env:A=1", "`7` is no name for a variant"),
+        ] {
+            assert_eq!(told(text), wanted);
+        }
+        let twice = ["x:base".to_owned(), "x:env:A=1".to_owned()];
+        assert_eq!(Variant::parse_all(&twice).unwrap_err().to_string(), "two variants are called `x`");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = Variant::parse_all(&[text.clone(), text.clone(), format!("env:A={text}"), format!("bin:{text}")]);
+        }
+    }
+}

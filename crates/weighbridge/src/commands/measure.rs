@@ -1,0 +1,158 @@
+//! Carrying out a plan in a folder, for every command that measures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::watch;
+use wb_model::Facts;
+use wb_model::secrets::masked_words;
+use wb_plan::Plan;
+use wb_record::RunFolder;
+use wb_run::{Job, Referee, RunEnd};
+use wb_study::Study;
+
+use super::what::{Asked, local};
+use super::{runtime, this_programs_hash};
+use crate::cli::IntoFlags;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::progress::Watcher;
+
+/// What is measured, and where it is recorded.
+pub(crate) struct Measuring<'a> {
+    /// The run folder.
+    pub(crate) folder: &'a Path,
+    /// Whether it was named, rather than made up.
+    pub(crate) named: bool,
+    /// What was asked for.
+    pub(crate) asked: &'a Asked,
+    /// What the user says of it.
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Whoever holds cells against each other meanwhile.
+    pub(crate) referee: Option<&'a Referee>,
+}
+
+/// What came of it.
+pub(crate) struct Measured {
+    /// How it ended.
+    pub(crate) end: RunEnd,
+    /// All that the folder has now.
+    pub(crate) study: Study,
+}
+
+impl<'a> Measuring<'a> {
+    /// Into the folder of the flags, or one named after the time.
+    pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked) -> Self {
+        let metadata = flags.metadata.iter().cloned().collect();
+        Self { folder, named: flags.into.is_some(), asked, metadata, referee: None }
+    }
+
+    /// Measures the plan that is made for this machine, records and studies it.
+    pub(crate) fn carry_out(
+        self,
+        console: &Console,
+        plan: impl FnOnce(&Facts) -> Result<Plan, Error>,
+    ) -> Result<Measured, Error> {
+        let program_sha256 = this_programs_hash()?;
+        let (end, begun) = runtime()?.block_on(async {
+            let (worker, facts) = local().await?;
+            let plan = plan(&facts)?;
+            let cancel = cancelled_by_signals();
+            let mut watcher = Watcher::new(console, self.folder);
+            let closing = worker.clone();
+            let job = Job {
+                folder: self.folder,
+                plan_name: self.asked.name.clone(),
+                plan_text: self.asked.text.clone(),
+                command: std::env::args().map(|word| masked_words(&word)).collect(),
+                seed: plan.sampling.seed.unwrap_or_else(rand::random),
+                metadata: self.metadata,
+                version: env!("CARGO_PKG_VERSION"),
+                program_sha256,
+                registry: &self.asked.registry,
+                worker,
+                facts,
+                cancel,
+                referee: self.referee,
+                plan,
+            };
+            let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
+            watcher.finish();
+            let closed = closing.close().await;
+            if closed.is_err() {
+                // What an agent that was killed left is removed by the next one.
+                if let Ok((next, _)) = local().await {
+                    next.close().await?;
+                }
+            }
+            Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
+        })?;
+        if end.is_err() && begun {
+            eprintln!("everything until here is kept in {}; the same line goes on from there", self.folder.display());
+        }
+        let end = end?;
+        let run = RunFolder::open(self.folder)?;
+        let study = wb_study::study(&run, &self.asked.registry)?;
+        wb_study::write_results(&run, &study)?;
+        if end == RunEnd::Interrupted {
+            let line = resume_line(self.folder, self.named);
+            eprintln!("interrupted; everything taken is kept. To go on:\n  {line}");
+        }
+        Ok(Measured { end, study })
+    }
+}
+
+impl Measured {
+    /// How many cells are not what was asked for.
+    pub(crate) fn short(&self) -> usize {
+        self.study.cells.iter().filter(|cell| cell.outcome.falls_short()).count()
+    }
+
+    /// The exit status where something fell short or the user ended it; none where all is well.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match self.end {
+            RunEnd::Interrupted => Some(Exit::Interrupted),
+            _ if self.short() > 0 => Some(Exit::FellShort),
+            _ => None,
+        }
+    }
+}
+
+/// The folder of the flags, or one that does not exist yet, named after a word and the time.
+pub(crate) fn folder(flags: &IntoFlags, word: &str) -> PathBuf {
+    let new = || {
+        let name = jiff::Timestamp::now().strftime(&format!("{word}-%Y%m%d-%H%M%S")).to_string();
+        let numbered = |number: u32| if number == 0 { name.clone() } else { format!("{name}-{number}") };
+        (0..).map(|number| PathBuf::from(numbered(number))).find(|path| !path.exists()).unwrap_or_default()
+    };
+    flags.into.clone().unwrap_or_else(new)
+}
+
+/// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
+fn cancelled_by_signals() -> watch::Receiver<bool> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, receiver) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                // Nobody listens any more once the run is over.
+                let _ = sender.send(true);
+            }
+        });
+    }
+    receiver
+}
+
+/// The line that goes on with this run: what was typed, into its folder, which may have been `named`.
+fn resume_line(folder: &Path, named: bool) -> String {
+    let mut words: Vec<String> = std::env::args().collect();
+    if !named {
+        // Before the variants, which end a line that has some.
+        let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        words.splice(at..at, ["--into".to_owned(), folder.display().to_string()]);
+    }
+    shell_words::join(words)
+}

@@ -1,0 +1,142 @@
+//! `weighbridge ab`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wb_compare::ab::{Ab, Options};
+use wb_compare::statistical::Verdict;
+use wb_compare::variants::{Question, VariantSamples, Variants, VariantsOfCase};
+use wb_model::{Facts, Scope};
+use wb_plan::{Catalogue, Plan, Sampling, Variant};
+use wb_stats::Rule;
+use wb_study::Study;
+
+use super::question::{question, values};
+use super::referee::Referee;
+use crate::cli::variants::AbArgs;
+use crate::commands::measure::{Measuring, folder};
+use crate::commands::what::{Asked, asked_one};
+use crate::commands::{print_json, print_text};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Holds variants of a test against each other.
+pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
+    let variants = Variant::parse_all(&args.variants)?;
+    let (asked, changed) = asked(args, &variants)?;
+    let referee = Arc::new(Referee::new(changed, args.min_blocks));
+    let enough = {
+        let referee = referee.clone();
+        move |cells: &[wb_run::cells::Measuring], at: usize| referee.enough(cells, at)
+    };
+    let folder = folder(&args.into, "weighbridge-ab");
+    let mut asks = None;
+    let measuring = Measuring { referee: Some(&enough), ..Measuring::new(&folder, &args.into, &asked) };
+    let measured = measuring.carry_out(console, |facts| {
+        let (plan, question) = plan(args, &asked, &referee, facts)?;
+        asks = Some(question);
+        Ok(plan)
+    })?;
+    let (Some(question), Some(rule)) = (asks, referee.rule()) else {
+        return Err(Error::Kernel("no plan was made".to_owned()));
+    };
+    let told = told(&measured.study, question, args, &variants, &referee, rule)?;
+    match args.json {
+        true => print_json(&told)?,
+        false => {
+            print_text(&wb_report::compare::variants_text(&told, console.out))?;
+            print_text(&format!("\nrun folder: {}\n", folder.display()))?;
+        }
+    }
+    let standings = told.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.standing);
+    let worse = standings.into_iter().any(|standing| standing.verdict == Verdict::Regressed);
+    Ok(if worse { Exit::Regression } else { measured.exit().unwrap_or(Exit::Fine) })
+}
+
+/// The test in all its variants, and the parameters that they change.
+fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Error> {
+    let mut asked = asked_one(&args.one)?;
+    // What is wrong with the test itself is told of it, not of each variant.
+    asked.plan(None)?;
+    let (Some(request), Some(test)) = (asked.requests.pop(), asked.registry.declaration(&name(&args.one.test))) else {
+        return Err(Error::Kernel(format!("`{}` is no test", args.one.test)));
+    };
+    asked.requests = variants.iter().map(|variant| variant.of(&request, test)).collect::<Result<_, _>>()?;
+    let changed: BTreeSet<String> = variants.iter().flat_map(|variant| variant.changes(test)).collect();
+    asked.name = format!("ab {} -- {}", args.one.test, args.variants.join(" "));
+    asked.sampling.max_samples = args.max_blocks;
+    asked.sampling.min_samples = args.max_blocks;
+    Ok((asked, changed.into_iter().collect()))
+}
+
+fn name(test: &str) -> String {
+    test.split(':').next().unwrap_or_default().trim().to_owned()
+}
+
+/// The cells: those that are variants of one another in a block, none prepared for more than a sample.
+fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, facts: &Facts) -> Result<(Plan, Question), Error> {
+    let mut plan = asked.plan(Some(facts))?;
+    let cases: Vec<String> = plan.cells.iter().map(|cell| referee.case(&cell.id).to_string()).collect();
+    let distinct: BTreeSet<&String> = cases.iter().collect();
+    let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
+    for case in &distinct {
+        let cells = cases.iter().filter(|other| other == case).count();
+        if cells != args.variants.len() {
+            let what = format!("the case `{case}` is there {cells} times for {} variants", args.variants.len());
+            let help = "a variant gives each parameter one value; lists belong to the test, before `--`".to_owned();
+            return Err(Error::Usage { what, help });
+        }
+    }
+    let question = question(asked, &plan, args.threshold, args.error_rate)?;
+    let options = Options {
+        most: args.max_blocks,
+        threshold: args.threshold,
+        // Shared among the cases, each of which is decided by itself.
+        rate: args.error_rate / 100.0 / distinct.len().max(1) as f64,
+        direction: question.direction,
+    };
+    let rule = Ab::new(args.variants.len(), options).map_err(|bad| {
+        let help = "--max-blocks and --error-rate say how many blocks there are and how often they may err".to_owned();
+        Error::Usage { what: bad.to_string(), help }
+    })?;
+    let min_samples = rule.earliest().max(args.min_blocks).min(args.max_blocks);
+    for (cell, case) in plan.cells.iter_mut().zip(&cases) {
+        cell.block = places[case];
+        cell.scope = Scope::Sample;
+        cell.rule = Rule::Compared { min_samples, max_samples: args.max_blocks };
+    }
+    plan.sampling = Sampling { min_samples, ..plan.sampling };
+    referee.settle(rule, plan.sampling.clone());
+    Ok((plan, question))
+}
+
+/// What came of it, from all that the folder has.
+fn told(
+    study: &Study,
+    question: Question,
+    args: &AbArgs,
+    variants: &[Variant],
+    referee: &Referee,
+    rule: &Ab,
+) -> Result<Variants, Error> {
+    let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
+    for variant in variants {
+        for cell in study.cells.iter().filter(|cell| cell.cell.serial.to_string() == variant.name.to_string()) {
+            let shortfall = cell.outcome.falls_short().then(|| cell.outcome.to_string());
+            let samples = VariantSamples {
+                name: variant.name.to_string(),
+                variant: variant.text.clone(),
+                values: values(cell, &question),
+                shortfall,
+            };
+            cases.entry(referee.case(&cell.cell).to_string()).or_default().push(samples);
+        }
+    }
+    let judged = |(case, variants)| VariantsOfCase::of(case, variants, rule);
+    let cases = cases.into_iter().map(judged).collect::<Result<_, _>>().map_err(|bad| Error::FellShort {
+        what: format!("{}: {bad}", question.metric),
+        help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
+    })?;
+    Ok(Variants { question, max_blocks: args.max_blocks, cases })
+}

@@ -1,0 +1,113 @@
+//! `weighbridge calibrate`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_compare::calibrate::{self, Options, Sample};
+use wb_compare::variants::{Calibrated, CalibratedCase, Question};
+use wb_model::{Facts, TestName};
+use wb_plan::{Order, Plan, Request};
+use wb_stats::Rule;
+use wb_study::Study;
+use wb_study::result::CellResult;
+
+use super::question::question;
+use crate::cli::variants::CalibrateArgs;
+use crate::commands::measure::{Measuring, folder};
+use crate::commands::what::{Asked, asked_one};
+use crate::commands::{print_json, print_text};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// How often a comparison of what does not differ may say that it does, in percent: what `compare` is held to.
+const ERROR_RATE: f64 = 5.0;
+
+/// Holds a system against itself.
+pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
+    let asked = asked(args)?;
+    let folder = folder(&args.into, "weighbridge-calibrate");
+    let mut asks = None;
+    let measured = Measuring::new(&folder, &args.into, &asked).carry_out(console, |facts| {
+        let plan = plan(args, &asked, facts)?;
+        asks = Some(question(&asked, &plan, args.threshold, ERROR_RATE)?);
+        Ok(plan)
+    })?;
+    let question = asks.ok_or_else(|| Error::Kernel("no plan was made".to_owned()))?;
+    let told = told(&measured.study, question, args)?;
+    match args.json {
+        true => print_json(&told)?,
+        false => {
+            print_text(&wb_report::compare::calibrated_text(&told, console.out))?;
+            print_text(&format!("\nrun folder: {}\n", folder.display()))?;
+        }
+    }
+    Ok(measured.exit().unwrap_or(Exit::Fine))
+}
+
+/// The test, once for each run.
+fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
+    let mut asked = asked_one(&args.one)?;
+    asked.plan(None)?;
+    let run = |request: &Request, number: u16| {
+        let name = format!("run-{number:03}");
+        let id = TestName::new(&name).unwrap_or_else(|_| unreachable!("`{name}` is a name"));
+        Request { id: Some(id), ..request.clone() }
+    };
+    asked.requests = asked.requests.iter().flat_map(|one| (0..args.runs).map(move |at| run(one, at))).collect();
+    asked.name = format!("calibrate {}", args.one.test);
+    asked.sampling.order = Order::Sequential;
+    asked.sampling.min_samples = 2 * usize::from(args.samples);
+    asked.sampling.max_samples = asked.sampling.min_samples;
+    Ok(asked)
+}
+
+/// Its cells, each of exactly so many samples.
+fn plan(args: &CalibrateArgs, asked: &Asked, facts: &Facts) -> Result<Plan, Error> {
+    let mut plan = asked.plan(Some(facts))?;
+    let samples = 2 * usize::from(args.samples);
+    for cell in &mut plan.cells {
+        cell.rule = Rule::Compared { min_samples: samples, max_samples: samples };
+    }
+    Ok(plan)
+}
+
+/// What came of it, from all that the folder has.
+fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calibrated, Error> {
+    let options = Options { each: usize::from(args.samples), threshold: args.threshold, rate: ERROR_RATE / 100.0 };
+    let mut cases: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
+    for cell in &study.cells {
+        cases.entry(cell.cell.case.to_string()).or_default().push(cell);
+    }
+    let case = |(case, mut runs): (String, Vec<&CellResult>)| {
+        let began = |cell: &&CellResult| cell.samples.first().map_or(f64::INFINITY, |sample| sample.at);
+        runs.sort_by(|one, other| began(one).total_cmp(&began(other)));
+        let (samples, boots) = samples(&runs, &question);
+        let calibration = calibrate::calibrate(&samples, &options).map_err(|bad| Error::FellShort {
+            what: format!("{}: {bad}", question.metric),
+            help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
+        })?;
+        Ok(CalibratedCase { case, runs: runs.len(), boots, calibration })
+    };
+    let cases = cases.into_iter().map(case).collect::<Result<_, Error>>()?;
+    Ok(Calibrated { samples_each: options.each, question, cases })
+}
+
+/// The samples of runs in their order, and of how many boots they are.
+fn samples(runs: &[&CellResult], question: &Question) -> (Vec<Sample>, usize) {
+    let boots: BTreeSet<&str> = runs.iter().filter_map(|run| Some(run.provenance.get("boot")?.as_str())).collect();
+    let boots: Vec<&str> = boots.into_iter().collect();
+    let boot_of = |run: &CellResult| {
+        let boot = run.provenance.get("boot").map_or("", String::as_str);
+        boots.iter().position(|known| *known == boot).unwrap_or_default() as u32
+    };
+    let of_run = |(number, run): (u32, &&CellResult)| {
+        let boot = boot_of(run);
+        let counted = run.samples.iter().filter(|sample| sample.counted);
+        let sample = counted.filter_map(move |sample| {
+            let value = *sample.values.get(&question.metric)?;
+            Some(Sample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })
+        });
+        sample.collect::<Vec<_>>()
+    };
+    ((0..).zip(runs).flat_map(of_run).collect(), boots.len())
+}

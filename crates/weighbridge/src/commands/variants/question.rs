@@ -1,0 +1,37 @@
+//! What is asked of a test, and the samples that answer it.
+
+use wb_compare::variants::Question;
+use wb_model::{Class, Metric, Params};
+use wb_plan::Plan;
+use wb_study::result::CellResult;
+
+use crate::commands::what::Asked;
+use crate::error::Error;
+
+/// What is asked of the cells of a plan, all of one test.
+pub(super) fn question(asked: &Asked, plan: &Plan, threshold: f64, error_rate: f64) -> Result<Question, Error> {
+    let cell = plan.cells.first();
+    let metric = cell.and_then(|cell| primary(asked, cell.id.test.as_str(), &cell.params)).ok_or_else(|| {
+        let (what, help) = (format!("`{}` has no primary metric", asked.name), "another test has one".to_owned());
+        Error::Usage { what, help }
+    })?;
+    Ok(Question {
+        test: asked.name.clone(),
+        metric: format!("{}/{}", metric.class, metric.name),
+        unit: metric.unit,
+        direction: metric.direction,
+        threshold,
+        error_rate,
+    })
+}
+
+fn primary(asked: &Asked, test: &str, params: &Params) -> Option<Metric> {
+    let metrics = asked.registry.test(test)?.metrics(params);
+    metrics.into_iter().find(|metric| metric.primary && metric.class != Class::Check)
+}
+
+/// The samples of a cell that count, by their numbers.
+pub(super) fn values(cell: &CellResult, question: &Question) -> Vec<(u32, f64)> {
+    let counted = cell.samples.iter().filter(|sample| sample.counted);
+    counted.filter_map(|sample| Some((sample.sample, *sample.values.get(&question.metric)?))).collect()
+}
