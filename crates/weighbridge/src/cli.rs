@@ -1,5 +1,6 @@
 //! Every command and flag. Help, man page and completions are all made from here.
 
+pub(crate) mod bisect;
 pub(crate) mod compare;
 pub(crate) mod net;
 pub(crate) mod variants;
@@ -93,6 +94,12 @@ pub(crate) enum Command {
     Analyze(compare::AnalyzeArgs),
     /// Print which of several builds, from 0, another is most like
     Nearest(compare::NearestArgs),
+    /// Find the change that made the difference: measure revisions, and tell which end each is most like
+    Bisect {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<bisect::BisectCommand>,
+    },
     /// Make the smallest folder of results that compares the same
     Strip(compare::StripArgs),
     /// What makes measurements noisy on this machine, why, and how to change it
@@ -257,6 +264,9 @@ pub(crate) struct PlacementFlags {
     /// No address-space randomisation
     #[arg(long)]
     pub(crate) no_aslr: bool,
+    /// A file in the place of a program of the test's: `redis-server=./src/redis-server`; may be given more than once
+    #[arg(long, value_name = "PROGRAM=PATH", value_parser = program)]
+    pub(crate) program: Vec<(String, String)>,
 }
 
 /// A list of CPUs or nodes.
@@ -418,6 +428,12 @@ fn tool(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Err("a command line is expected, not empty and with every quote closed".to_owned()),
     }
+}
+
+fn program(text: &str) -> Result<(String, String), String> {
+    let (name, path) = key_value(text)?;
+    let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+    Ok((name, path.display().to_string()))
 }
 
 pub(crate) fn list(text: &str) -> Result<Numbers, String> {

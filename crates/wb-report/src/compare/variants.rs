@@ -10,6 +10,9 @@ use wb_stats::{Share, Sources};
 use crate::text::{Align, Cell, Style, Table, Tone};
 use crate::words::NONE;
 
+/// What a case without axes is called.
+const NO_AXES: &str = "-";
+
 /// A table for each case: every variant, how it stands to the first, and why no more was measured.
 pub fn variants_text(told: &Variants, style: Style) -> String {
     let question = &told.question;
@@ -28,10 +31,15 @@ pub fn variants_text(told: &Variants, style: Style) -> String {
         }
         let shortfalls = case.variants.iter().filter_map(|variant| Some((&variant.name, variant.shortfall.as_ref()?)));
         let remarks: String = shortfalls.map(|(name, why)| style.remark(name, why)).collect();
-        let title = if case.case.is_empty() { &question.test } else { &case.case };
+        let title = title(&case.case, question);
         style.section(title) + &table.draw(style) + &remarks + &style.indented(0, &ended(case, told))
     };
     told.cases.iter().map(of_case).collect::<String>() + &asked(question, style)
+}
+
+/// A case, or the test where it has no axes.
+fn title<'a>(case: &'a str, question: &'a Question) -> &'a str {
+    if case == NO_AXES { &question.test } else { case }
 }
 
 fn row(variant: &VariantTold, question: &Question) -> Vec<Cell> {
@@ -104,7 +112,7 @@ fn asked(question: &Question, style: Style) -> String {
 /// the noise comes from.
 pub fn calibrated_text(told: &Calibrated, style: Style) -> String {
     let of_case = |case: &CalibratedCase| {
-        let title = if case.case.is_empty() { &told.question.test } else { &case.case };
+        let title = title(&case.case, &told.question);
         let about = format!(
             "{} in {} of {}, {} of them disturbed",
             counted(case.calibration.samples, "sample"),

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod bisect;
 mod compare;
 mod definitions;
 mod doctor;
@@ -41,6 +42,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Model { command } => compare::model(&command, console),
         Command::Analyze(args) => compare::analyze(&args, console),
         Command::Nearest(args) => compare::nearest(&args, console),
+        Command::Bisect { command } => bisect::bisect(&command, console),
         Command::Strip(args) => compare::strip(&args, console),
         Command::Doctor(args) => doctor::doctor(&args, console),
         Command::Schema { name } => schema::schema(name.as_deref()),

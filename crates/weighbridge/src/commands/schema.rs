@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 15] = [
+const ALL: [Named; 16] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -23,13 +23,14 @@ const ALL: [Named; 15] = [
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
     ("ab", || schema_for!(wb_compare::Variants)),
     ("calibration", || schema_for!(wb_compare::Calibrated)),
+    ("bisection", || schema_for!(super::bisect::Bisection)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
     ("noise-model", || schema_for!(wb_compare::NoiseModel)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 15] {
+pub(crate) fn schemas() -> [&'static str; 16] {
     ALL.map(|(name, _)| name)
 }
 

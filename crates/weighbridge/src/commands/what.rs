@@ -172,6 +172,7 @@ pub(crate) fn asked_one(one: &One) -> Result<Asked, Error> {
 
 /// The placement that flags ask for, for a test that says nothing of it itself.
 fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
+    request.programs.extend(flags.program.iter().cloned());
     let numbers = |numbers: &[u32]| {
         let all = numbers.iter().map(|number| Written::one(Value::Integer(i64::from(*number)), 0..0));
         Written { form: Form::Many(all.collect()), at: 0..0 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod bisect;
 mod compare;
 mod faults;
 mod kills;
@@ -12,3 +13,4 @@ mod plan;
 mod read;
 mod run;
 mod schemas;
+mod variants;

@@ -1,0 +1,80 @@
+//! `bisect`: which change made the difference.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+
+/// What is said after the help.
+pub(crate) const AFTER: &str = "exit status of `step`: 0 as the good side, 1 as the bad side, 125 cannot be told (git skips \
+    it), 128 something is wrong, 130 interrupted; of the others: 0 found, 3 not found, 1 error";
+
+/// `bisect`
+#[derive(Debug, Subcommand)]
+pub(crate) enum BisectCommand {
+    /// Drive `git bisect run`: measure both ends, then each revision that git asks for, until the first bad one is found
+    Run(RunArgs),
+    /// Measure what stands now, and say which end it is most like: for `git bisect run`, or any other command that
+    /// bisects
+    #[command(after_help = AFTER)]
+    Step(StepArgs),
+    /// Show everything that was measured
+    Show(ShowArgs),
+}
+
+/// `bisect run`
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("how").required(true))]
+pub(crate) struct RunArgs {
+    /// The folder for all that is measured; one that exists is gone on with, and no revision is measured twice
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    /// A revision from before the change
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) good: String,
+    /// A revision from after it
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) bad: String,
+    /// Results of the good revision that exist, instead of measuring it: a run, or several with commas
+    #[arg(long, value_name = "RUN[,RUN…]")]
+    pub(crate) good_results: Option<String>,
+    /// Results of the bad revision that exist
+    #[arg(long, value_name = "RUN[,RUN…]")]
+    pub(crate) bad_results: Option<String>,
+    /// The repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) repo: PathBuf,
+    /// A command that builds a revision, run by sh in the repository; a revision where it fails is skipped
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) build: Option<String>,
+    /// A command that measures a revision instead of `weighbridge run`, run by sh in the repository; it leaves a folder of
+    /// results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
+    #[arg(long, value_name = "COMMAND", group = "how")]
+    pub(crate) measure: Option<String>,
+    /// Go on although the ends do not differ clearly
+    #[arg(long)]
+    pub(crate) anyway: bool,
+    /// The words of `weighbridge run` that measure a revision: tests, plans, options
+    #[arg(value_name = "WORD", last = true, group = "how")]
+    pub(crate) words: Vec<String>,
+}
+
+/// `bisect step`
+#[derive(Debug, Args)]
+pub(crate) struct StepArgs {
+    /// The folder of `bisect run`
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    /// What to call that which stands now; without, the revision that is checked out
+    pub(crate) name: Option<String>,
+}
+
+/// `bisect show`
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The folder of `bisect run`
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

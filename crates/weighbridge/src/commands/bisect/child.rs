@@ -1,0 +1,47 @@
+//! A command that the user can end: what reaches this program is handed on to all that the command has started, and it is
+//! waited for all the same.
+
+use std::process::{Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::commands::runtime;
+use crate::error::Error;
+
+/// How a command ended.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    /// The user wanted the end.
+    pub(super) interrupted: bool,
+}
+
+/// Runs a command to its end in a process group of its own.
+pub(super) fn run(command: Command) -> Result<Ended, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |source| Error::File { path: program.clone(), source };
+    runtime()?.block_on(async {
+        let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+            .map(signal)
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let mut child = tokio::process::Command::from(command).process_group(0).spawn().map_err(failed)?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let mut interrupted = false;
+        let [interrupt, terminate, hangup] = &mut signals[..] else { unreachable!("three were asked for") };
+        loop {
+            let sent = tokio::select! {
+                status = child.wait() => return Ok(Ended { status: status.map_err(failed)?, interrupted }),
+                _ = interrupt.recv() => Signal::INT,
+                _ = terminate.recv() => Signal::TERM,
+                _ = hangup.recv() => Signal::HUP,
+            };
+            interrupted = true;
+            if let Some(group) = group {
+                // One that has ended meanwhile is waited for next.
+                let _ = kill_process_group(group, sent);
+            }
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! Which change made the difference.
+
+use std::process::Command;
+
+use crate::lab::{Lab, Ran};
+
+/// A figure that a file of the repository tells.
+const TOLD: &str = r#"
+name = "told"
+summary = "a figure that a file tells"
+version = 1
+command = ["sh", "-c", "echo figure: $(( $(cat {file}) + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
+
+[[param]]
+name = "file"
+help = "the file"
+kind = "text"
+default = "none"
+
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
+/// A lab with a repository whose every commit has another figure.
+fn lab(figures: &[&str]) -> Lab {
+    let lab = Lab::new();
+    lab.define("told", TOLD);
+    std::fs::create_dir(lab.path("repo")).unwrap();
+    git(&lab, &["init", "--quiet", "--initial-branch=main"]);
+    for (at, figure) in figures.iter().enumerate() {
+        lab.write("repo/figure", &format!("{figure}\n"));
+        lab.write("repo/number", &format!("{at}\n"));
+        git(&lab, &["add", "-A"]);
+        git(&lab, &["commit", "--quiet", "-m", &format!("commit {at}")]);
+        git(&lab, &["tag", &format!("v{at}")]);
+    }
+    lab
+}
+
+fn git(lab: &Lab, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+        .args(words)
+        .current_dir(lab.path("repo"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Bisects between these; more words before those of the run.
+fn bisect(lab: &Lab, good: &str, bad: &str, more: &str) -> Ran {
+    let file = lab.path("repo/figure");
+    lab.weighbridge(&format!(
+        "bisect run --repo repo --into B --good {good} --bad {bad} {more} -- told:file={} --min-time 1ms --warm-up 0 --samples 8",
+        file.display()
+    ))
+}
+
+fn untouched(lab: &Lab) {
+    assert_eq!(git(lab, &["symbolic-ref", "--short", "HEAD"]), "main");
+    assert_eq!(git(lab, &["status", "--porcelain"]), "");
+    assert!(!lab.path("repo/.git/BISECT_LOG").exists());
+}
+
+#[test]
+fn the_first_bad_change_is_found_and_everything_is_kept() {
+    let lab = lab(&["1000", "1000", "1000", "1000", "800", "800", "800", "800"]);
+    let ran = bisect(&lab, "v0", "v7", "");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.starts_with("first bad: ") && ran.out.trim_end().ends_with("commit 4"), "{}", ran.seen());
+    untouched(&lab);
+    let shown = lab.weighbridge("bisect show --into B --json").json();
+    let steps = shown["steps"].as_array().unwrap();
+    assert_eq!(steps.iter().filter(|step| step["found"]["is"] == "end").count(), 2);
+    assert_eq!(steps.len(), 5, "{steps:?}");
+    for step in steps {
+        let folder = format!("B/results/{}", step["name"].as_str().unwrap());
+        assert!(lab.path(&folder).join("run.json").is_file(), "{folder}");
+    }
+    // Nothing is measured twice.
+    let again = bisect(&lab, "v0", "v7", "");
+    assert_eq!((again.code, again.out), (0, ran.out));
+    assert_eq!(&lab.weighbridge("bisect show --into B --json").json()["steps"], &shown["steps"]);
+}
+
+#[test]
+fn what_cannot_be_built_is_skipped() {
+    let lab = lab(&["1000", "1000", "broken", "800", "800"]);
+    let mut command = lab.command("bisect run --repo repo --into C --good v0 --bad v4");
+    let file = format!("told:file={}", lab.path("repo/figure").display());
+    command.args([
+        "--build",
+        "! grep broken figure",
+        "--",
+        &file,
+        "--min-time",
+        "1ms",
+        "--warm-up",
+        "0",
+        "--samples",
+        "8",
+    ]);
+    let ran = command.output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    // Only the skipped commit and the one after it are left: neither can be told.
+    assert_eq!(ran.status.code(), Some(3), "{told}");
+    assert!(told.contains("skipped: it cannot be built"), "{told}");
+    untouched(&lab);
+}
+
+#[test]
+fn a_step_tells_any_command_which_end_is_nearest() {
+    let lab = lab(&["1000", "1000", "800"]);
+    assert_eq!(bisect(&lab, "v0", "v2", "").code, 0);
+    let step = |figure: &str, name: &str| {
+        lab.write("repo/figure", figure);
+        lab.weighbridge(&format!("bisect step --into B {name}")).code
+    };
+    assert_eq!([step("990", "x"), step("810", "y")], [0, 1]);
+    assert_eq!(
+        lab.weighbridge("bisect step --into nothing").code,
+        128,
+        "git ends at that, rather than take it for bad"
+    );
+}
+
+#[test]
+fn ends_that_do_not_differ_and_folders_of_something_else_are_refused() {
+    let lab = lab(&["1000", "1000", "1000"]);
+    let ran = bisect(&lab, "v0", "v2", "");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.err.contains("nothing differs clearly"), "{}", ran.err);
+    untouched(&lab);
+    let ran = bisect(&lab, "v1", "v2", "");
+    assert!(ran.code == 1 && ran.err.contains("is a bisection of something else"), "{}", ran.seen());
+    lab.write("repo/figure", "changed");
+    let ran = bisect(&lab, "v0", "v2", "");
+    assert!(ran.code == 1 && ran.err.contains("changes that are not committed: M figure"), "{}", ran.seen());
+}

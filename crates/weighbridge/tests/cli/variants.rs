@@ -1,0 +1,177 @@
+//! Variants of a test against each other, and a system against itself.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::lab::Lab;
+
+/// A figure of about 100, or about $FIGURE, or what a program says.
+const TOLD: &str = r#"
+name = "told"
+summary = "a figure that its environment tells"
+version = 1
+command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; teller || echo figure: $(( FIGURE + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
+
+[[param]]
+name = "kind"
+help = "which of several equal cells"
+kind = "choice"
+choices = ["a", "b"]
+default = "a"
+axis = true
+
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0";
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.define("told", TOLD);
+    lab
+}
+
+fn verdicts(told: &serde_json::Value) -> Vec<(String, String)> {
+    let variants = told["cases"][0]["variants"].as_array().unwrap();
+    let verdict = |variant: &serde_json::Value| {
+        let verdict = variant["standing"]["verdict"].as_str().unwrap_or("first");
+        (variant["name"].as_str().unwrap().to_owned(), verdict.to_owned())
+    };
+    variants.iter().map(verdict).collect()
+}
+
+fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(name, verdict)| ((*name).to_owned(), (*verdict).to_owned())).collect()
+}
+
+#[test]
+fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
+    let lab = lab();
+    let ran = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = ran.json();
+    assert_eq!(verdicts(&told), pairs(&[("base", "first"), ("more", "improved"), ("same", "equivalent")]));
+    let blocks = told["cases"][0]["blocks"].as_u64().unwrap();
+    assert!((6..30).contains(&blocks), "{blocks}");
+    let ratio = told["cases"][0]["variants"][1]["standing"]["ratio"].as_f64().unwrap();
+    assert!((1.49..1.51).contains(&ratio), "{ratio}");
+    // Each block has each variant once, in an order of its own.
+    let starts: Vec<String> = lab
+        .journal("R")
+        .iter()
+        .filter(|line| line["event"] == "attempt-started")
+        .map(|line| line["cell"].to_string())
+        .collect();
+    assert_eq!(starts.len() as u64, 3 * blocks);
+    for block in starts.chunks(3) {
+        let mut cells = block.to_vec();
+        cells.sort();
+        cells.dedup();
+        assert_eq!(cells.len(), 3, "{block:?}");
+    }
+    let again = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
+    assert_eq!(again.json(), told, "nothing is measured again");
+    let text = lab.weighbridge(&format!("ab told {QUICK} --into R -- base more:env:FIGURE=1500 same:base"));
+    assert!(text.out.contains(&format!("decided after {blocks} blocks")), "{}", text.out);
+    assert_eq!(lab.weighbridge("summary R").code, 0, "it is a run as any other");
+}
+
+#[test]
+fn a_worse_variant_is_a_regression_whatever_made_it_so() {
+    let lab = lab();
+    let teller = lab.write("bin/slow", "#!/bin/sh\necho figure: 500\n");
+    std::fs::set_permissions(&teller, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let count = lab.path("count");
+    let before = format!("cmd:echo>>{}", count.display());
+    let ran =
+        lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base bin:teller={} {before}", teller.display()));
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    let told = ran.json();
+    assert_eq!(verdicts(&told)[1], ("slow".to_owned(), "regressed".to_owned()));
+    assert_eq!(verdicts(&told)[2].1, "equivalent");
+    let lines = std::fs::read_to_string(&count).unwrap().lines().count() as u64;
+    assert_eq!(Some(lines), told["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
+    let study = lab.weighbridge("summary R --json").json();
+    let slow = &study["cells"][1];
+    assert_eq!(slow["provenance"]["teller path"], teller.display().to_string());
+    assert!(slow["provenance"]["teller sha256"].is_string());
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn each_case_of_a_test_is_decided_by_itself() {
+    let lab = lab();
+    let ran = lab.weighbridge(&format!("ab told:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500"));
+    let told = ran.json();
+    let cases: Vec<&str> =
+        told["cases"].as_array().unwrap().iter().map(|case| case["case"].as_str().unwrap()).collect();
+    assert_eq!(cases, ["kind=a", "kind=b"]);
+    // What a variant changes is no part of the case.
+    let ran = lab.weighbridge(&format!("ab told {QUICK} --into S --json -- param:kind=a param:kind=b"));
+    assert_eq!(verdicts(&ran.json()), pairs(&[("kind-a", "first"), ("kind-b", "equivalent")]), "{}", ran.seen());
+}
+
+#[test]
+fn what_cannot_be_held_against_each_other_is_refused() {
+    let lab = lab();
+    let told = |line: &str| {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        ran.err
+    };
+    let all = [
+        told("ab told -- base"),
+        told("ab told -- base param:knid=b"),
+        told("ab told -- base param:kind=[a,b]"),
+        told("ab told -- base knob:thp=never"),
+        told("ab told --max-blocks 4 -- base env:A=1"),
+        told("ab nosuch -- base env:A=1"),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+    let missing = lab.weighbridge(&format!("ab told {QUICK} --into M -- base bin:teller=/no/such/file"));
+    assert_eq!(missing.code, 3, "{}", missing.seen());
+    assert!(missing.out.contains("there is no program `/no/such/file`"), "{}", missing.seen());
+}
+
+#[test]
+fn secrets_of_variants_are_not_recorded() {
+    let lab = lab();
+    let line =
+        format!("ab told {QUICK} --max-blocks 8 --into R -- base env:API_TOKEN=hunter2 cmd:true;#password=hunter3");
+    assert_ne!(lab.weighbridge(&line).code, 1);
+    let mut folders = vec![lab.path("R")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => {
+                    let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
+                    assert!(!text.contains("hunter"), "{}", entry.path().display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_system_is_held_against_itself_and_more_runs_can_be_added() {
+    let lab = lab();
+    let ran = lab.weighbridge(&format!("calibrate told {QUICK} --runs 2 --samples 6 --into R --json"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = ran.json();
+    let case = &told["cases"][0];
+    assert_eq!((&case["runs"], &case["boots"], &case["calibration"]["samples"]), (&2.into(), &1.into(), &24.into()));
+    let orders = case["calibration"]["orders"].as_array().unwrap();
+    assert_eq!(orders.len(), 3, "{orders:?}");
+    let of = |at: usize| orders[at]["beyond_chance"]["of"].clone();
+    assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
+    let more = lab.weighbridge(&format!("calibrate told {QUICK} --runs 3 --samples 6 --into R"));
+    assert_eq!(more.code, 0, "{}", more.seen());
+    for wanted in ["36 samples in 3 runs of 1 boot", "interleaved, ABBA", "run to run"] {
+        assert!(more.out.contains(wanted), "{}", more.out);
+    }
+}
