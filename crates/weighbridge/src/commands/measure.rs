@@ -63,7 +63,7 @@ impl<'a> Measuring<'a> {
             let closing = worker.clone();
             let job = Job {
                 folder: self.folder,
-                plan_name: self.asked.name.clone(),
+                plan_name: masked_words(&self.asked.name),
                 plan_text: self.asked.text.clone(),
                 command: std::env::args().map(|word| masked_words(&word)).collect(),
                 seed: plan.sampling.seed.unwrap_or_else(rand::random),

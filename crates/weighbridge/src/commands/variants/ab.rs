@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wb_compare::ab::{Ab, Options};
 use wb_compare::statistical::Verdict;
 use wb_compare::variants::{Question, VariantSamples, Variants, VariantsOfCase};
+use wb_model::secrets::masked_words;
 use wb_model::{Facts, Scope};
 use wb_plan::{Catalogue, Plan, Sampling, Variant};
 use wb_stats::Rule;
@@ -126,7 +127,7 @@ fn told(
             let shortfall = cell.outcome.falls_short().then(|| cell.outcome.to_string());
             let samples = VariantSamples {
                 name: variant.name.to_string(),
-                variant: variant.text.clone(),
+                variant: masked_words(&variant.text),
                 values: values(cell, &question),
                 shortfall,
             };
