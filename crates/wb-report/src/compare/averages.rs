@@ -5,19 +5,19 @@ use wb_compare::tolerance::averages::{AverageRow, Distribution};
 use crate::text::{Style, Table, heads_of, named};
 use crate::words::NONE;
 
-/// One table: scores of means, and beside them those of standard deviations.
+/// One table: scores of means, and under them those of standard deviations.
 pub(super) fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut columns = vec!["n"];
-    columns.extend(["min", "q1", "median", "q3", "max", "negatives", "positives"]);
-    columns.extend(["sd min", "sd q1", "sd median", "sd q3", "sd max", "sd negatives", "sd positives"]);
+    let columns = ["n", "min", "q1", "median", "q3", "max", "negatives", "positives"];
     let mut table = Table::new(&heads_of("", &columns));
     for row in rows {
-        let count = row.means.or(row.stddevs).map_or(0, |distribution| distribution.count).to_string();
-        let figures = std::iter::once(count).chain(figures(row.means)).chain(figures(row.stddevs));
-        table.row(named(format!("  {}", row.id), figures));
+        table.heading(&row.id.to_string());
+        for (name, of) in [("mean", row.means), ("stddev", row.stddevs)] {
+            let count = of.map_or(0, |distribution| distribution.count).to_string();
+            table.row(named(format!("  {name}"), std::iter::once(count).chain(figures(of))));
+        }
     }
     style.section(title) + &table.draw(style)
 }
