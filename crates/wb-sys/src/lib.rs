@@ -2,7 +2,8 @@
 //!
 //! Everything is read through a [`SysRoot`], which is `/` or a made one, so that a laptop, a server
 //! and a box that nobody has can all be tested on any machine. This crate knows no test, no plan and
-//! no record, and judges nothing: what is noisy is for the knobs to say.
+//! no record, and judges nothing: what is noisy is for the knobs to say. What is changed of it is changed through
+//! [`undo`] alone.
 //!
 //! Start with [`root`], then [`facts`] (what a plan depends on) and [`environment`] (the world, to be
 //! compared before and after).
@@ -15,7 +16,9 @@ pub mod made;
 pub mod process;
 pub mod root;
 pub mod telemetry;
+pub mod undo;
 
 pub use environment::Environment;
 pub use facts::facts;
 pub use root::{SysError, SysRoot};
+pub use undo::UndoLog;

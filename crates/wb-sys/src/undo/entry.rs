@@ -1,0 +1,82 @@
+//! The lines of the log.
+
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+
+/// A change that was made, or was about to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Change {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The boot in which it was made.
+    pub boot: String,
+    /// For whom: `tune apply quiet`.
+    pub by: String,
+    /// What it is a change of.
+    #[serde(flatten)]
+    pub step: Step,
+    /// What was there; none where nothing was.
+    #[serde(with = "text")]
+    #[schemars(with = "Option<String>")]
+    pub before: Option<Vec<u8>>,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+pub(super) enum Line {
+    /// Something is about to be changed.
+    Change(Change),
+    /// It was, and then held this.
+    Made {
+        number: u32,
+        #[serde(with = "text")]
+        after: Option<Vec<u8>>,
+    },
+    /// It was put back, or left.
+    Undone {
+        number: u32,
+        #[serde(flatten)]
+        how: Undone,
+    },
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum Undone {
+    /// What was there before is there again.
+    Restored,
+    /// Somebody else changed it meanwhile: it is left as it is.
+    Left {
+        /// What is there.
+        found: String,
+    },
+    /// What it was a change of is no longer there, or a reboot has put it back.
+    Gone,
+}
+
+/// Bytes in JSON: as text where they are text, else in hexadecimal digits behind a mark that no setting begins with.
+mod text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const MARK: &str = "\u{0}hex:";
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = |bytes: &Vec<u8>| match std::str::from_utf8(bytes) {
+            Ok(text) if !text.starts_with(MARK) => text.to_owned(),
+            _ => bytes.iter().fold(MARK.to_owned(), |text, byte| text + &format!("{byte:02x}")),
+        };
+        bytes.as_ref().map(shown).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+        let Some(digits) = text.strip_prefix(MARK) else { return Ok(Some(text.into_bytes())) };
+        let digit = |c: u8| (c as char).to_digit(16).map(|digit| digit as u8);
+        let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?);
+        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        bytes.map(Some).ok_or_else(|| serde::de::Error::custom("no hexadecimal digits"))
+    }
+}
