@@ -147,7 +147,8 @@ mod tests {
                     let reserved = ["name", "id", "tools"].contains(&name.as_str());
                     assert!(!reserved, "{test}: `{name}` has another meaning in plans");
                 }
-                let decided = param.default.is_some() || param.resolved.is_some();
+                let unless_given = ["env", "before"].contains(&param.name.as_str());
+                let decided = unless_given || param.default.is_some() || param.resolved.is_some();
                 assert!(
                     decided,
                     "{test}: `{}` has neither a default nor a word on how the machine decides",

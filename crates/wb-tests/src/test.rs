@@ -159,7 +159,15 @@ pub fn shared_params() -> Vec<Param> {
         param.help = help(&param.name).to_owned();
         param.default = serde_json::from_value(defaults[&param.name].clone()).ok();
     }
-    params.extend(Param::declared_by::<Surroundings>().into_iter().map(|param| Param { default: None, ..param }));
+    let help = |name: &str| match name {
+        "env" => "environment variables of the test's processes, each `NAME=VALUE`",
+        _ => "a command line for sh, run before each attempt; it has to succeed",
+    };
+    // None has them unless they are given, so that they make no difference to what was defined without.
+    params.extend(Param::declared_by::<Surroundings>().into_iter().map(|param| {
+        let help = help(&param.name).to_owned();
+        Param { default: None, help, ..param }
+    }));
     params
 }
 
