@@ -8,6 +8,7 @@ use wb_model::Bytes;
 use wb_sys::{SysError, SysRoot};
 
 use crate::Target;
+use crate::set::Writes;
 
 /// One system setting that affects results or noise.
 pub trait Knob: Sync {
@@ -25,6 +26,8 @@ pub trait Knob: Sync {
     fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported>;
     /// Whether that is quiet.
     fn quiet(&self, value: &Value) -> Quiet;
+    /// What sets it to a value, which is written as it is shown or as the kernel has it.
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes;
     /// The command that makes it quiet for these targets.
     fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
 }

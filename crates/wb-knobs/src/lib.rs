@@ -3,7 +3,7 @@
 //!
 //! A [`Knob`] is a setting that somebody chose; a [`Condition`] is what the system does at the moment.
 //! Each is one small type, and whatever lists, prints or restores them knows no single one. This crate
-//! knows no test and no result, changes nothing, and prints nothing.
+//! knows no test and no result, prints nothing, and changes nothing but through the undo log, when a [`tune`] set is applied.
 //!
 //! Start with [`doctor()`], then [`knob`] and any file of [`knobs`].
 
@@ -12,7 +12,9 @@ pub mod conditions;
 pub mod doctor;
 pub mod knob;
 pub mod knobs;
+pub mod set;
 pub mod target;
+pub mod tune;
 
 mod change;
 mod moment;
@@ -20,4 +22,6 @@ mod moment;
 pub use condition::{Condition, Observation, Observed};
 pub use doctor::{Diagnosis, Finding, doctor};
 pub use knob::{Knob, Quiet, Unsupported, Value};
+pub use set::Write;
 pub use target::Target;
+pub use tune::KnobSet;

@@ -6,6 +6,7 @@ use wb_sys::environment::memory::chosen;
 
 use crate::change::echo_each;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, choice, number_in, one, size};
 use crate::target::{self, Target};
 
 const NO_DISK: &str = "there is no disk here, only memory, loops and what a container was given";
@@ -43,6 +44,10 @@ impl Knob for IoScheduler {
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Choice("none".into()), "hand requests to the device as they come")
     }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let path = path(&target.to_string(), "scheduler");
+        choice(sys, &path, &path, wanted)
+    }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("none", targets, |disk| path(disk, "scheduler"))
     }
@@ -74,6 +79,9 @@ impl Knob for WriteThrottling {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Micros(0), "let writes run while measuring")
+    }
+    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        number_in(path(&target.to_string(), "wbt_lat_usec"), wanted.trim_end_matches(" µs"))
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |disk| path(disk, "wbt_lat_usec"))
@@ -110,6 +118,9 @@ impl Knob for Requests {
             Value::Number(DEEP..) => Quiet::Yes,
             _ => Quiet::Unknown { reason: "a test with more in flight measures the wait for a free request as well" },
         }
+    }
+    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        number_in(path(&target.to_string(), "nr_requests"), wanted)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("256", targets, |disk| path(disk, "nr_requests"))
@@ -148,6 +159,9 @@ impl Knob for ReadAhead {
                 reason: "far above the default of 128 KiB: buffered reads measure it more than the disk",
             },
         }
+    }
+    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        one(path(&target.to_string(), "read_ahead_kb"), (size(wanted)?.0 >> 10).to_string())
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("128", targets, |disk| path(disk, "read_ahead_kb"))

@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::change::echo;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, choice};
 use crate::target::Target;
 
 /// The clock that time is read from.
@@ -44,6 +45,10 @@ impl Knob for Clocksource {
             | "riscv_clocksource" => Quiet::Yes,
             _ => Quiet::Unknown { reason: "not known how long this clock takes to be read" },
         }
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let path = format!("{FOLDER}/current_clocksource");
+        choice(sys, &path, &format!("{FOLDER}/available_clocksource"), wanted)
     }
     fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
         let available = sys.text(format!("{FOLDER}/available_clocksource")).unwrap_or_default();

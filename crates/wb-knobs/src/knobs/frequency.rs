@@ -5,6 +5,7 @@ use wb_sys::environment::cpu;
 
 use crate::change::{echo, echo_each};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Write, Writes, choice, one, switch};
 use crate::target::{self, Target};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
@@ -39,6 +40,10 @@ impl Knob for Governor {
             }
             _ => Quiet::STRANGE,
         }
+    }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let folder = format!("{FOLDER}/{target}");
+        choice(sys, &format!("{folder}/scaling_governor"), &format!("{folder}/scaling_available_governors"), wanted)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
@@ -76,6 +81,11 @@ impl Knob for EnergyPreference {
             _ => Quiet::STRANGE,
         }
     }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let folder = format!("{FOLDER}/{target}");
+        let listed = format!("{folder}/energy_performance_available_preferences");
+        choice(sys, &format!("{folder}/energy_performance_preference"), &listed, wanted)
+    }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/energy_performance_preference"))
     }
@@ -111,6 +121,13 @@ impl Knob for Turbo {
             *value == Value::Switch(false),
             "stay at the base clock while measuring; results are lower and steadier",
         )
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let on = switch(wanted)?;
+        match sys.exists(NO_TURBO) {
+            true => one(NO_TURBO, if on { "0" } else { "1" }),
+            false => one(BOOST, if on { "1" } else { "0" }),
+        }
     }
     fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
         if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
@@ -153,7 +170,38 @@ impl Knob for Limits {
             _ => Quiet::STRANGE,
         }
     }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let khz = |name: &str| sys.number::<u64>(format!("{FOLDER}/{target}/{name}"));
+        let (least, most) = (khz("cpuinfo_min_freq")?, khz("cpuinfo_max_freq")?);
+        let (low, high) = limits(wanted, least, most)?;
+        let write = |name: &str, khz: u64| Write::setting(format!("{FOLDER}/{target}/{name}"), khz.to_string());
+        let (low_first, min, max) =
+            (low <= khz("scaling_max_freq")?, write("scaling_min_freq", low), write("scaling_max_freq", high));
+        // The lowest may at no time be above the highest.
+        Ok(if low_first { vec![min, max] } else { vec![max, min] })
+    }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo cpupower frequency-set --max 100GHz".to_owned()
+    }
+}
+
+/// Limits as people write them, in kHz: `max`, `min`, `2000 MHz`, or `1200 to 2000 MHz`.
+fn limits(wanted: &str, least: u64, most: u64) -> Result<(u64, u64), Unsupported> {
+    let wrong = || Unsupported(format!("`{wanted}` is no limit: write max, min, 2000 or 1200-2000, in MHz"));
+    let khz = |text: &str| match text.trim() {
+        "max" => Ok(most),
+        "min" => Ok(least),
+        mhz => mhz.parse::<u64>().map(|mhz| mhz * 1000).map_err(|_| wrong()),
+    };
+    let plain = wanted.trim_end_matches("MHz").replace(" to ", "-");
+    let (low, high) = match plain.split_once('-') {
+        Some((low, high)) => (khz(low)?, khz(high)?),
+        // All that the hardware has, or one frequency.
+        None if plain.trim() == "max" => (least, most),
+        None => (khz(&plain)?, khz(&plain)?),
+    };
+    match least <= low && low <= high && high <= most {
+        true => Ok((low, high)),
+        false => Err(Unsupported(format!("`{wanted}` is not within {} to {} MHz", least / 1000, most / 1000))),
     }
 }

@@ -3,6 +3,7 @@
 use wb_sys::SysRoot;
 
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Write, Writes, number};
 use crate::target::{self, Target};
 
 /// How long the deepest idle state that may be entered takes to be left.
@@ -47,6 +48,16 @@ impl Knob for IdleStates {
             Value::Micros(micros) => Quiet::when(*micros <= SHALLOW, "allow only states that are left within 10 µs"),
             _ => Quiet::STRANGE,
         }
+    }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let folder = folder(target);
+        let most = u64::try_from(number(wanted.trim_end_matches(" µs"))?).unwrap_or(0);
+        let state = |index: u32| {
+            let micros: u64 = sys.number(format!("{folder}/state{index}/latency"))?;
+            let disable = if micros > most { "1" } else { "0" };
+            Ok(Write::setting(format!("{folder}/state{index}/disable"), disable))
+        };
+        sys.numbered(&folder, "state").into_iter().map(state).collect()
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         format!("sudo cpupower idle-set --disable-by-latency {}", SHALLOW + 1)

@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::knob::{Knob, Quiet, Unsupported, Value};
 use crate::moment;
+use crate::set::{Writes, command, shell, switch};
 use crate::target::Target;
 
 /// Whether the daemon irqbalance runs.
@@ -33,6 +34,12 @@ impl Knob for Irqbalance {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "leave interrupts where they are while measuring")
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let read = shell("systemctl is-active --quiet irqbalance && echo on || echo off", &[]);
+        let write = shell("case $1 in on) systemctl start irqbalance;; *) systemctl stop irqbalance;; esac", &["{}"]);
+        let state = if switch(wanted)? { "on\n" } else { "off\n" };
+        command(sys, "systemctl", read, write, state.to_owned())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo systemctl stop irqbalance".to_owned()

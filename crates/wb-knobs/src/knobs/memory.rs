@@ -5,6 +5,7 @@ use wb_sys::environment::memory;
 
 use crate::change::{echo, sysctl};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, number_in, one, switch, switch_in};
 use crate::target::Target;
 
 /// Huge pages that are reserved for those that ask for them by name.
@@ -36,6 +37,9 @@ impl Knob for Reserved {
                 Quiet::Unknown { reason: "steady, but tests have that much less memory unless they ask for such pages" }
             }
         }
+    }
+    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        number_in(path(&target.to_string()), wanted)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         crate::change::echo_each("0", targets, path)
@@ -71,6 +75,10 @@ impl Knob for Merging {
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "take merged pages apart and stop looking for them")
     }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        // 2 takes merged pages apart; 0 would leave them.
+        one("/sys/kernel/mm/ksm/run", if switch(wanted)? { "1" } else { "2" })
+    }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("2", "/sys/kernel/mm/ksm/run")
     }
@@ -101,6 +109,9 @@ impl Knob for NumaBalancing {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "bind what is measured to nodes, and leave it there")
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        switch_in("/proc/sys/kernel/numa_balancing", wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.numa_balancing=0")

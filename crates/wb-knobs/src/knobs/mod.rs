@@ -32,6 +32,7 @@ pub fn all() -> &'static [&'static dyn Knob] {
         &irqbalance::Irqbalance,
         &perf::NmiWatchdog,
         &perf::Paranoid,
+        &perf::SampleRate,
         &process::Aslr,
         &thp::Enabled,
         &thp::Defrag,

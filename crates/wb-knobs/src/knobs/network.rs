@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::change::echo_each;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, command, number, one, shell, switch};
 use crate::target::{self, Target};
 
 const NO_DEVICE: &str = "no network interface has a device behind it";
@@ -32,6 +33,22 @@ impl Knob for Offloads {
     }
     fn quiet(&self, _: &Value) -> Quiet {
         Quiet::STRANGE
+    }
+    fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        let features = ["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"];
+        let on = switch(wanted)?;
+        let interface = target.to_string();
+        let read = shell(
+            "ethtool -k \"$1\" | grep -E '^(generic-receive|generic-segmentation|tcp-segmentation)-offload:' | sort",
+            &[&interface],
+        );
+        let write = shell(
+            "printf '%s\\n' \"$2\" | while IFS=': ' read -r feature state rest; do \
+             ethtool -K \"$1\" \"$feature\" \"$state\" || exit 1; done",
+            &[&interface, "{}"],
+        );
+        let state = features.map(|feature| format!("{feature}: {}\n", if on { "on" } else { "off" })).concat();
+        command(sys, "ethtool", read, write, state)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         let commands = targets.iter().map(|interface| format!("sudo ethtool -K {interface} gro off lro off"));
@@ -63,6 +80,9 @@ impl Knob for Coalescing {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Micros(0), "hand packets on as they come")
+    }
+    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
+        one(path(&target.to_string()), (number(wanted.trim_end_matches(" µs"))? * 1000).to_string())
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, path)

@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, number_in, switch_in};
 use crate::target::Target;
 
 /// The watchdog that interrupts by a hardware counter.
@@ -30,6 +31,9 @@ impl Knob for NmiWatchdog {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "switch it off while measuring")
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        switch_in("/proc/sys/kernel/nmi_watchdog", wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.nmi_watchdog=0")
@@ -67,7 +71,51 @@ impl Knob for Paranoid {
             _ => Quiet::STRANGE,
         }
     }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        number_in("/proc/sys/kernel/perf_event_paranoid", wanted)
+    }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.perf_event_paranoid=1")
+    }
+}
+
+/// How often perf may sample.
+pub struct SampleRate;
+
+/// Few enough interrupts to be unseen.
+const SELDOM: i64 = 1000;
+const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
+
+impl Knob for SampleRate {
+    fn name(&self) -> &'static str {
+        "perf-sample-rate"
+    }
+    fn why(&self) -> &'static str {
+        "a profiler that somebody runs meanwhile interrupts the measured CPUs as often as it is allowed to"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, perf_event_max_sample_rate: 100,000 interrupts a second by default, lowered by the kernel where they take more than perf_cpu_time_max_percent"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        sys.exists(RATE).then_some(Target::System).into_iter().collect()
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel has no performance events"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        Ok(Value::Number(sys.number(RATE)?))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Number(..=SELDOM) => Quiet::Yes,
+            Value::Number(_) => Quiet::Unknown { reason: "adds no noise unless somebody profiles meanwhile" },
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        number_in(RATE, wanted)
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        sysctl("kernel.perf_event_max_sample_rate=1000")
     }
 }

@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, number_in};
 use crate::target::Target;
 
 /// Address-space layout randomisation.
@@ -35,6 +36,9 @@ impl Knob for Aslr {
                 reason: "all samples share one layout: steady, but with whatever bias that layout has",
             },
         }
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        number_in("/proc/sys/kernel/randomize_va_space", if wanted == "off" { "0" } else { wanted })
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.randomize_va_space=2")

@@ -5,6 +5,7 @@ use wb_sys::SysRoot;
 use crate::change::echo;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
 use crate::moment;
+use crate::set::{Writes, choice, command};
 use crate::target::Target;
 
 /// The profile of the daemon tuned.
@@ -45,6 +46,11 @@ impl Knob for Tuned {
             }
         }
     }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let read = ["cat", ACTIVE].map(str::to_owned).to_vec();
+        let write = ["tuned-adm", "profile", "{}"].map(str::to_owned).to_vec();
+        command(sys, "tuned-adm", read, write, format!("{wanted}\n"))
+    }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo tuned-adm profile latency-performance".to_owned()
     }
@@ -79,6 +85,9 @@ impl Knob for Platform {
             Value::Choice(profile) => Quiet::when(profile == "performance", "let the firmware give all power it can"),
             _ => Quiet::STRANGE,
         }
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        choice(sys, PROFILE, "/sys/firmware/acpi/platform_profile_choices", wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("performance", PROFILE)

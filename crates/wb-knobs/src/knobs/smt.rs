@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 
 use crate::change::echo;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, one, switch};
 use crate::target::Target;
 
 /// Whether cores run several threads at once.
@@ -30,6 +31,13 @@ impl Knob for Smt {
     }
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "one thread on each core while measuring")
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
+        match sys.text(CONTROL)?.as_str() {
+            "on" | "off" => one(CONTROL, if switch(wanted)? { "on" } else { "off" }),
+            other => Err(Unsupported(format!("the kernel says it is `{other}`"))),
+        }
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("off", "/sys/devices/system/cpu/smt/control")

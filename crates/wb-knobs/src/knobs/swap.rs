@@ -5,6 +5,7 @@ use wb_sys::environment::memory::swaps;
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, command, number_in, shell, switch};
 use crate::target::Target;
 
 /// Whether there is swap.
@@ -34,6 +35,19 @@ impl Knob for Swap {
             *value == Value::Switch(false),
             "no swap while measuring; a test that does not fit then fails visibly",
         )
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        if switch(wanted)? {
+            return Err(Unsupported("which devices are to be swapped to is for `swapon` to say".to_owned()));
+        }
+        let read = shell("swapon --show=NAME,PRIO --noheadings --raw", &[]);
+        // Each device with the priority it had; a negative one was given by the kernel.
+        let write = shell(
+            "swapoff --all; printf '%s\\n' \"$1\" | while read -r name priority; do [ -z \"$name\" ] || \
+             case $priority in -*) swapon \"$name\";; *) swapon --priority \"$priority\" \"$name\";; esac; done",
+            &["{}"],
+        );
+        command(sys, "swapon", read, write, String::new())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo swapoff --all".to_owned()
@@ -70,6 +84,9 @@ impl Knob for Swappiness {
             Value::Number(number) => Quiet::when(*number <= RELUCTANT, "swap only where nothing else helps"),
             _ => Quiet::STRANGE,
         }
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        number_in("/proc/sys/vm/swappiness", wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.swappiness=1")

@@ -5,9 +5,12 @@ use wb_sys::environment::memory::chosen;
 
 use crate::change::echo;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, choice};
 use crate::target::Target;
 
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 const ABSENT: &str = "the kernel has no transparent huge pages, or does not show them";
 
 fn read(sys: &SysRoot, name: &str) -> Result<Value, Unsupported> {
@@ -43,6 +46,9 @@ impl Knob for Enabled {
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value != Value::Choice("always".into()), "give huge pages to those that ask for them")
     }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        choice(sys, ENABLED, ENABLED, wanted)
+    }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("madvise", &format!("{FOLDER}/enabled"))
     }
@@ -73,6 +79,9 @@ impl Knob for Defrag {
     fn quiet(&self, value: &Value) -> Quiet {
         let Value::Choice(choice) = value else { return Quiet::STRANGE };
         Quiet::when(matches!(choice.as_str(), "madvise" | "never"), "stall only those that ask for huge pages")
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        choice(sys, DEFRAG, DEFRAG, wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("madvise", &format!("{FOLDER}/defrag"))

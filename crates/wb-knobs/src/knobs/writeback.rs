@@ -5,6 +5,7 @@ use wb_sys::{SysRoot, facts};
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::set::{Writes, command, shell, size};
 use crate::target::Target;
 
 /// How much may wait to be written before writers must wait themselves.
@@ -42,6 +43,22 @@ impl Knob for Dirty {
             Value::Bytes(limit) => Quiet::when(*limit <= MUCH, "let no more wait than the disk writes in a sample"),
             _ => Quiet::STRANGE,
         }
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let Bytes(most) = size(wanted)?;
+        // One of each pair is zero: writing the other makes it so, and the kernel takes no zero.
+        let read = shell(
+            "cd /proc/sys/vm && echo $(cat dirty_background_ratio dirty_background_bytes dirty_ratio dirty_bytes)",
+            &[],
+        );
+        let write = shell(
+            "set -e; set -- $1; cd /proc/sys/vm; \
+             if [ $2 = 0 ]; then echo $1 > dirty_background_ratio; else echo $2 > dirty_background_bytes; fi; \
+             if [ $4 = 0 ]; then echo $3 > dirty_ratio; else echo $4 > dirty_bytes; fi",
+            &["{}"],
+        );
+        // Writing back begins in the background at a quarter of it.
+        command(sys, "sh", read, write, format!("0 {} 0 {most}\n", most / 4))
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456")

@@ -93,6 +93,14 @@ impl Step {
         }
     }
 
+    /// Whether it is so already.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn holds(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<bool, StepError> {
+        Ok(self.is_same(self.state(root)?.as_deref(), wanted))
+    }
+
     /// Whether two states are the same one.
     pub(super) fn is_same(&self, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
         match (self, one, other) {

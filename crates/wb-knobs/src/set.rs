@@ -1,0 +1,120 @@
+//! What setting a knob writes, by the ways in which kernels take values.
+
+use wb_model::Bytes;
+use wb_sys::environment::memory::chosen;
+use wb_sys::undo::Step;
+use wb_sys::{SysError, SysRoot};
+
+use crate::knob::Unsupported;
+
+/// Something that is written to set a knob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// Where.
+    pub step: Step,
+    /// What it is to hold.
+    pub state: String,
+}
+
+/// What sets a knob, or why it cannot be set so.
+pub type Writes = Result<Vec<Write>, Unsupported>;
+
+impl Write {
+    /// Writes a value to a file of the kernel's.
+    pub fn setting(path: impl Into<String>, state: impl Into<String>) -> Self {
+        Self { step: Step::setting(path), state: state.into() }
+    }
+}
+
+/// One value in one file.
+pub(crate) fn one(path: impl Into<String>, state: impl Into<String>) -> Writes {
+    Ok(vec![Write::setting(path, state)])
+}
+
+/// `on` or `off`.
+pub(crate) fn switch(wanted: &str) -> Result<bool, Unsupported> {
+    match wanted {
+        "on" | "true" | "1" | "yes" => Ok(true),
+        "off" | "false" | "0" | "no" => Ok(false),
+        other => Err(Unsupported(format!("`{other}` is neither on nor off"))),
+    }
+}
+
+/// `on` or `off` as 1 or 0.
+pub(crate) fn switch_in(path: &str, wanted: &str) -> Writes {
+    one(path, if switch(wanted)? { "1" } else { "0" })
+}
+
+/// A whole number.
+pub(crate) fn number(wanted: &str) -> Result<i64, Unsupported> {
+    wanted.parse().map_err(|_| Unsupported(format!("`{wanted}` is no whole number")))
+}
+
+/// A whole number in a file.
+pub(crate) fn number_in(path: impl Into<String>, wanted: &str) -> Writes {
+    one(path, number(wanted)?.to_string())
+}
+
+/// A size: `4m`, `128 KiB`.
+pub(crate) fn size(wanted: &str) -> Result<Bytes, Unsupported> {
+    let plain = wanted.replace([' '], "").to_ascii_lowercase().replace("ib", "");
+    plain.parse().map_err(|_| Unsupported(format!("`{wanted}` is no size: write 128k, 4m, 1g")))
+}
+
+/// One of those that a file lists: `always [madvise] never`, or another file.
+pub(crate) fn choice(sys: &SysRoot, path: &str, listed: &str, wanted: &str) -> Writes {
+    let text = match sys.text(listed) {
+        // Where nothing says what there is, the kernel does when it is written.
+        Err(SysError::Missing { .. }) if listed != path => return one(path, wanted),
+        other => other?,
+    };
+    let known: Vec<&str> = text.split_whitespace().map(chosen).collect();
+    match known.contains(&wanted) {
+        true => one(path, wanted),
+        false => Err(Unsupported(format!("`{wanted}` is not among {}", known.join(", ")))),
+    }
+}
+
+/// What a shell does with arguments.
+pub(crate) fn shell(script: &str, arguments: &[&str]) -> Vec<String> {
+    ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
+}
+
+/// What commands set, of the running system alone, and where the program that does it is there.
+pub(crate) fn command(sys: &SysRoot, program: &str, read: Vec<String>, write: Vec<String>, state: String) -> Writes {
+    let on_path = || {
+        let path = std::env::var("PATH").unwrap_or_default();
+        path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| sys.exists(format!("{folder}/{program}")))
+    };
+    if !sys.is_real() {
+        return Err(Unsupported(format!("`{program}` is asked of running systems alone")));
+    }
+    match on_path() {
+        true => Ok(vec![Write { step: Step::Command { read, write }, state }]),
+        false => Err(Unsupported(format!("there is no program `{program}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_sys::made::MadeRoot;
+
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [("128k", 128 << 10), ("4 MiB", 4 << 20), ("512", 512), ("0", 0)] {
+            assert_eq!(size(text).unwrap(), Bytes(bytes), "{text}");
+        }
+        assert!(size("much").is_err());
+    }
+
+    #[test]
+    fn only_what_is_listed_can_be_chosen() {
+        let made = MadeRoot::new().file("/x", "none [mq-deadline] kyber");
+        let sys = made.root();
+        assert_eq!(choice(&sys, "/x", "/x", "mq-deadline").unwrap(), [Write::setting("/x", "mq-deadline")]);
+        let told = choice(&sys, "/x", "/x", "bfq").unwrap_err().0;
+        assert_eq!(told, "`bfq` is not among none, mq-deadline, kyber");
+    }
+}
