@@ -3,6 +3,7 @@
 pub(crate) mod bisect;
 pub(crate) mod compare;
 pub(crate) mod net;
+pub(crate) mod tune;
 pub(crate) mod variants;
 
 use std::path::PathBuf;
@@ -105,6 +106,12 @@ pub(crate) enum Command {
     /// What makes measurements noisy on this machine, why, and how to change it
     #[command(after_help = "exit status: 0 where this machine is quiet, 3 where it is not")]
     Doctor(DoctorArgs),
+    /// Settings of this machine that matter for measuring: set by sets, and put back as they were found
+    Tune {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<tune::TuneCommand>,
+    },
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do

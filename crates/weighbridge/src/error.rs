@@ -75,6 +75,9 @@ pub(crate) enum Error {
     /// A folder that could not be made smaller.
     #[error(transparent)]
     Strip(#[from] wb_compare::strip::StripError),
+    /// What is changed on this machine.
+    #[error(transparent)]
+    Undo(#[from] wb_sys::undo::UndoError),
     /// A kernel that could not be run.
     #[error("{0}")]
     Kernel(String),
@@ -90,6 +93,11 @@ impl Diagnostic for Error {
             }
             Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Profile(unknown)) => {
                 Some(Box::new(instead(unknown)))
+            }
+            Self::Undo(wb_sys::undo::UndoError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))

@@ -14,6 +14,7 @@ mod read;
 mod report;
 mod run;
 mod schema;
+mod tune;
 mod variants;
 mod what;
 
@@ -45,6 +46,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Bisect { command } => bisect::bisect(&command, console),
         Command::Strip(args) => compare::strip(&args, console),
         Command::Doctor(args) => doctor::doctor(&args, console),
+        Command::Tune { command } => tune::tune(&command, console),
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Agent => exec::agent(),

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 16] = [
+const ALL: [Named; 19] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -24,13 +24,16 @@ const ALL: [Named; 16] = [
     ("ab", || schema_for!(wb_compare::Variants)),
     ("calibration", || schema_for!(wb_compare::Calibrated)),
     ("bisection", || schema_for!(super::bisect::Bisection)),
+    ("tuned", || schema_for!(Vec<wb_knobs::tune::Tuned>)),
+    ("tune-status", || schema_for!(super::tune::Status)),
+    ("tune-reverted", || schema_for!(Vec<super::tune::Reverted>)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
     ("noise-model", || schema_for!(wb_compare::NoiseModel)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 16] {
+pub(crate) fn schemas() -> [&'static str; 19] {
     ALL.map(|(name, _)| name)
 }
 

@@ -1,0 +1,46 @@
+//! `tune`: settings of this machine, set and put back.
+
+use clap::{Args, Subcommand};
+
+/// `tune`
+#[derive(Debug, Subcommand)]
+pub(crate) enum TuneCommand {
+    /// Show what is changed on this machine, and what sets would change; changes nothing
+    Status(StatusArgs),
+    /// Set knobs, and keep in the undo log what they were
+    #[command(after_help = "exit status: 0 everything that could be set is, 3 something that was named could not be")]
+    Apply(ApplyArgs),
+    /// Put back everything that was changed, as it was found
+    Revert(RevertArgs),
+}
+
+/// `tune status`
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Sets, files of sets, or single knobs, as for `apply`; without, which sets there are
+    #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE")]
+    pub(crate) what: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `tune apply`
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// Sets by name (those shipped, and *.toml in ~/.config/weighbridge/knobs.d), files of sets, or single knobs; what
+    /// comes later wins
+    #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE", required = true)]
+    pub(crate) what: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `tune revert`
+#[derive(Debug, Args)]
+pub(crate) struct RevertArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

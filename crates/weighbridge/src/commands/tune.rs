@@ -1,0 +1,209 @@
+//! `weighbridge tune`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wb_knobs::tune::{Outcome, Tuned, Wanted, apply, plan};
+use wb_knobs::{KnobSet, knobs};
+use wb_model::counted;
+use wb_plan::nearest::nearest;
+use wb_report::text::{Align, Cell, Style, Table, Tone};
+use wb_sys::undo::{Change, Undone};
+use wb_sys::{SysRoot, UndoLog};
+
+use super::{print_json, print_text};
+use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Carries out what was asked of it.
+pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        TuneCommand::Status(args) => status(args, console),
+        TuneCommand::Apply(args) => set(args, console),
+        TuneCommand::Revert(args) => revert(args),
+    }
+}
+
+/// What is changed on a machine, and what would be.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Status {
+    /// What is changed, in order.
+    changed: Vec<Change>,
+    /// What the sets that were asked about would change.
+    would: Vec<Tuned>,
+}
+
+/// Something that was put back, or left.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Reverted {
+    /// What was changed.
+    #[serde(flatten)]
+    change: Change,
+    /// What became of it.
+    #[serde(flatten)]
+    undone: Undone,
+}
+
+fn status(args: &StatusArgs, console: &Console) -> Result<Exit, Error> {
+    let sys = SysRoot::real();
+    let sets = meant(&args.what)?;
+    let would = sets.iter().flat_map(|set| plan(&sys, set)).collect();
+    let status = Status { changed: UndoLog::changes(&sys)?, would };
+    if args.json {
+        print_json(&status)?;
+        return Ok(Exit::Fine);
+    }
+    let mut text = match status.changed.len() {
+        0 => "nothing is changed on this machine\n".to_owned(),
+        changes => format!("{} on this machine; `weighbridge tune revert` puts all back\n", counted(changes, "change")),
+    };
+    for change in &status.changed {
+        let before = String::from_utf8_lossy(change.before.as_deref().unwrap_or_default()).trim().to_owned();
+        text += &console.out.indented(2, &format!("{} was `{before}` (by {})", change.step.what(), change.by));
+    }
+    text += &match args.what.is_empty() {
+        true => sets_there_are()?,
+        false => format!("\n{}", drawn(&status.would, console.out)),
+    };
+    print_text(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
+    let sys = SysRoot::real();
+    let sets = meant(&args.what)?;
+    let mut log = UndoLog::open(&sys, &format!("tune apply {}", args.what.join(" ")))?;
+    let mut tuned = Vec::new();
+    let mut short = false;
+    for set in &sets {
+        let of_set = apply(&sys, set, &mut log)?;
+        // What a set has for other machines too is no failure here; what was named is.
+        short |= set.name.contains('=') && of_set.iter().any(|it| matches!(it.outcome, Outcome::Unsupported { .. }));
+        tuned.extend(of_set);
+    }
+    match args.json {
+        true => print_json(&tuned)?,
+        false => print_text(&drawn(&tuned, console.out))?,
+    }
+    Ok(if short { Exit::FellShort } else { Exit::Fine })
+}
+
+fn revert(args: &RevertArgs) -> Result<Exit, Error> {
+    let sys = SysRoot::real();
+    if UndoLog::changes(&sys)?.is_empty() {
+        match args.json {
+            true => print_json(&Vec::<Reverted>::new())?,
+            false => print_text("nothing is changed on this machine\n")?,
+        }
+        return Ok(Exit::Nothing);
+    }
+    let undone = UndoLog::open(&sys, "tune revert")?.revert()?;
+    let reverted: Vec<Reverted> = undone.into_iter().map(|(change, undone)| Reverted { change, undone }).collect();
+    if args.json {
+        print_json(&reverted)?;
+        return Ok(Exit::Fine);
+    }
+    let line = |one: &Reverted| {
+        let before = String::from_utf8_lossy(one.change.before.as_deref().unwrap_or_default()).trim().to_owned();
+        let what = one.change.step.what();
+        match &one.undone {
+            Undone::Restored => format!("{what}: `{before}` again\n"),
+            Undone::Left { found } => {
+                format!("{what}: left at `{found}`, since somebody else changed it; it was `{before}`\n")
+            }
+            Undone::Gone => format!("{what}: gone, or put back by a reboot\n"),
+        }
+    };
+    print_text(&reverted.iter().map(line).collect::<String>())?;
+    Ok(Exit::Fine)
+}
+
+fn drawn(tuned: &[Tuned], style: Style) -> String {
+    let mut table = Table::new(&[
+        ("knob", Align::Left),
+        ("where", Align::Left),
+        ("was", Align::Left),
+        ("wanted", Align::Left),
+        ("", Align::Left),
+    ]);
+    for one in tuned {
+        let (word, tone) = match &one.outcome {
+            Outcome::Already => ("is so already".to_owned(), Tone::Quiet),
+            Outcome::Differs => ("would be changed".to_owned(), Tone::Plain),
+            Outcome::Set { now } if *now == one.wanted => ("set".to_owned(), Tone::Good),
+            Outcome::Set { now } => (format!("set: {now}"), Tone::Good),
+            Outcome::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Doubtful),
+        };
+        let was = one.was.as_deref().unwrap_or("");
+        let cells = [one.knob.as_str(), &one.target, was, &one.wanted];
+        table.row(cells.into_iter().map(Cell::from).chain([Cell::toned(word, tone)]).collect());
+    }
+    table.draw(style)
+}
+
+/// Every set there is, shipped and the user's.
+fn all_sets() -> Result<Vec<KnobSet>, Error> {
+    let mut sets = KnobSet::shipped();
+    let folder = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .map(|config| config.join("weighbridge/knobs.d"));
+    let files = folder.and_then(|folder| std::fs::read_dir(folder).ok());
+    let mut files: Vec<PathBuf> = files.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    for path in files {
+        let set = read(&path)?;
+        sets.retain(|known| known.name != set.name);
+        sets.push(set);
+    }
+    Ok(sets)
+}
+
+fn read(path: &Path) -> Result<KnobSet, Error> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    KnobSet::parse(&name, &text).map_err(|bad| Error::Usage {
+        what: format!("{}: {}", path.display(), bad.what),
+        help: "a set has `summary` and, under [knobs], values by the names of knobs; docs/tune.md lists them"
+            .to_owned(),
+    })
+}
+
+fn sets_there_are() -> Result<String, Error> {
+    let line = |set: &KnobSet| format!("  {}: {}\n", set.name, set.summary);
+    Ok(format!("\nsets\n{}", all_sets()?.iter().map(line).collect::<String>()))
+}
+
+/// What was typed, as sets.
+fn meant(what: &[String]) -> Result<Vec<KnobSet>, Error> {
+    let sets = all_sets()?;
+    let one = |text: &String| {
+        if let Some((key, value)) = text.split_once('=') {
+            let wanted = Wanted::new(key, value.to_owned()).map_err(|what| Error::Usage {
+                help: format!("did you mean `{}`?", near(key, knobs::all().iter().map(|knob| knob.name()))),
+                what,
+            })?;
+            return Ok(KnobSet { name: text.clone(), summary: String::new(), knobs: vec![wanted] });
+        }
+        if let Some(set) = sets.iter().find(|set| set.name == *text) {
+            return Ok(set.clone());
+        }
+        if text.contains('/') || text.ends_with(".toml") {
+            return read(Path::new(text));
+        }
+        let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+        Err(Error::Usage {
+            what: format!("there is no set `{text}`"),
+            help: format!("there are {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", ")),
+        })
+    };
+    what.iter().map(one).collect()
+}
+
+fn near<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(given, known).unwrap_or("swappiness").to_owned()
+}
