@@ -81,7 +81,13 @@ pub(crate) fn shell(script: &str, arguments: &[&str]) -> Vec<String> {
 }
 
 /// What commands set, of the running system alone, and where the program that does it is there.
-pub(crate) fn command(sys: &SysRoot, program: &str, read: Vec<String>, write: Vec<String>, state: String) -> Writes {
+pub(crate) fn command(
+    sys: &SysRoot,
+    name: &str,
+    program: &str,
+    [read, write]: [Vec<String>; 2],
+    state: String,
+) -> Writes {
     let on_path = || {
         let path = std::env::var("PATH").unwrap_or_default();
         path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| sys.exists(format!("{folder}/{program}")))
@@ -90,7 +96,7 @@ pub(crate) fn command(sys: &SysRoot, program: &str, read: Vec<String>, write: Ve
         return Err(Unsupported(format!("`{program}` is asked of running systems alone")));
     }
     match on_path() {
-        true => Ok(vec![Write { step: Step::Command { read, write }, state }]),
+        true => Ok(vec![Write { step: Step::Command { name: name.to_owned(), read, write }, state }]),
         false => Err(Unsupported(format!("there is no program `{program}`"))),
     }
 }

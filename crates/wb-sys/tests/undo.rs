@@ -125,6 +125,7 @@ fn commands_are_steps_too() {
     let path = file.display().to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let step = Step::Command {
+        name: "a state".to_owned(),
         read: words(&["cat", &path]),
         write: words(&["sh", "-c", "echo \"$1\" > \"$2\"", "sh", "{}", &path]),
     };
@@ -133,7 +134,7 @@ fn commands_are_steps_too() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
     log.revert().unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
-    let failing = Step::Command { read: words(&["cat", &path]), write: words(&["false"]) };
+    let failing = Step::Command { name: "failing".to_owned(), read: words(&["cat", &path]), write: words(&["false"]) };
     assert!(log.change(failing, Some(b"x")).is_err());
     assert_eq!(log.open_changes().count(), 0, "what was not done is not to be undone");
 }

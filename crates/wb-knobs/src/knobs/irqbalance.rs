@@ -39,7 +39,7 @@ impl Knob for Irqbalance {
         let read = shell("systemctl is-active --quiet irqbalance && echo on || echo off", &[]);
         let write = shell("case $1 in on) systemctl start irqbalance;; *) systemctl stop irqbalance;; esac", &["{}"]);
         let state = if switch(wanted)? { "on\n" } else { "off\n" };
-        command(sys, "systemctl", read, write, state.to_owned())
+        command(sys, "irqbalance", "systemctl", [read, write], state.to_owned())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo systemctl stop irqbalance".to_owned()

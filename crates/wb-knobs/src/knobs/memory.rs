@@ -75,7 +75,11 @@ impl Knob for Merging {
     fn quiet(&self, value: &Value) -> Quiet {
         Quiet::when(*value == Value::Switch(false), "take merged pages apart and stop looking for them")
     }
-    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let run: u8 = sys.number("/sys/kernel/mm/ksm/run")?;
+        if run != 1 && !switch(wanted)? {
+            return one("/sys/kernel/mm/ksm/run", run.to_string());
+        }
         // 2 takes merged pages apart; 0 would leave them.
         one("/sys/kernel/mm/ksm/run", if switch(wanted)? { "1" } else { "2" })
     }

@@ -48,7 +48,7 @@ impl Knob for Offloads {
             &[&interface, "{}"],
         );
         let state = features.map(|feature| format!("{feature}: {}\n", if on { "on" } else { "off" })).concat();
-        command(sys, "ethtool", read, write, state)
+        command(sys, &format!("offloads of {interface}"), "ethtool", [read, write], state)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         let commands = targets.iter().map(|interface| format!("sudo ethtool -K {interface} gro off lro off"));

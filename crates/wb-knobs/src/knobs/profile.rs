@@ -49,7 +49,7 @@ impl Knob for Tuned {
     fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
         let read = ["cat", ACTIVE].map(str::to_owned).to_vec();
         let write = ["tuned-adm", "profile", "{}"].map(str::to_owned).to_vec();
-        command(sys, "tuned-adm", read, write, format!("{wanted}\n"))
+        command(sys, "tuned's profile", "tuned-adm", [read, write], format!("{wanted}\n"))
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo tuned-adm profile latency-performance".to_owned()

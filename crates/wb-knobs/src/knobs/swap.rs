@@ -47,7 +47,7 @@ impl Knob for Swap {
              case $priority in -*) swapon \"$name\";; *) swapon --priority \"$priority\" \"$name\";; esac; done",
             &["{}"],
         );
-        command(sys, "swapon", read, write, String::new())
+        command(sys, "swap", "swapon", [read, write], String::new())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo swapoff --all".to_owned()

@@ -58,7 +58,7 @@ impl Knob for Dirty {
             &["{}"],
         );
         // Writing back begins in the background at a quarter of it.
-        command(sys, "sh", read, write, format!("0 {} 0 {most}\n", most / 4))
+        command(sys, "dirty limits", "sh", [read, write], format!("0 {} 0 {most}\n", most / 4))
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456")

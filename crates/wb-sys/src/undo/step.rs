@@ -27,6 +27,8 @@ pub enum Step {
     },
     /// What commands set and show, words and no shell. It is as it was after a reboot.
     Command {
+        /// What it is, in a word or two.
+        name: String,
         /// Prints the state: as many lines as it takes, the same for the same state.
         read: Vec<String>,
         /// Sets it: `{}` in a word stands for the state.
@@ -70,7 +72,7 @@ impl Step {
     pub fn what(&self) -> String {
         match self {
             Self::Setting { path } | Self::File { path, .. } => path.clone(),
-            Self::Command { write, .. } => write.join(" "),
+            Self::Command { name, .. } => name.clone(),
         }
     }
 
