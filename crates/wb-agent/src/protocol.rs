@@ -112,6 +112,13 @@ pub enum Request {
         /// What all its processes find.
         found: Found,
     },
+    /// Sets knobs, by name or `NAME@TARGET`, until the group is torn down: a list of [`wb_knobs::tune::Tuned`].
+    Tune {
+        /// The group.
+        group: u32,
+        /// Their values.
+        knobs: std::collections::BTreeMap<String, String>,
+    },
     /// Ends and removes a group: a [`crate::Teardown`].
     Teardown {
         /// The group.

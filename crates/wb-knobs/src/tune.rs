@@ -93,7 +93,7 @@ impl Wanted {
     pub fn new(key: &str, value: String) -> Result<Self, String> {
         let (knob, target) = key.split_once('@').map_or((key, None), |(knob, target)| (knob, Some(target.to_owned())));
         match find(knob) {
-            Some(_) => Ok(Self { knob: knob.to_owned(), target, value }),
+            Some(knob) => Ok(Self { knob: knob.name().to_owned(), target, value }),
             None => {
                 let names: Vec<&str> = knobs::all().iter().map(|knob| knob.name()).collect();
                 Err(format!("there is no knob `{knob}`; there are {}", names.join(", ")))
@@ -102,8 +102,23 @@ impl Wanted {
     }
 }
 
-fn find(name: &str) -> Option<&'static dyn Knob> {
+/// Short names.
+const SHORT: [(&str, &str); 2] = [("thp", "thp-enabled"), ("scheduler", "io-scheduler")];
+
+/// The knob of a name, `thp-enabled`, or of a short one, `thp`.
+pub fn find(name: &str) -> Option<&'static dyn Knob> {
+    let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
     knobs::all().iter().copied().find(|knob| knob.name() == name)
+}
+
+impl Outcome {
+    /// Why it cannot be set here, if so.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Unsupported { reason } => Some(reason),
+            _ => None,
+        }
+    }
 }
 
 /// A knob at one of its targets, and what a set means there.

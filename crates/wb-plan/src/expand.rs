@@ -14,6 +14,10 @@ use crate::nearest::nearest;
 use crate::request::{Form, Stage, Written};
 use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection};
 
+/// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`. Every
+/// test has them, and they are axes.
+pub const KNOBS: &str = "knobs.";
+
 /// What will be measured: the same requests on the same facts always make the same plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
@@ -196,7 +200,8 @@ impl Context<'_> {
         let resolved = self.facts.map(|facts| self.catalogue.resolve(&self.request.test, &singles, facts));
         let mut open = BTreeMap::new();
         let mut dimensions = Vec::new();
-        for param in &self.declaration.params {
+        let knobs: Vec<Param> = given.keys().filter_map(|name| knob(name)).collect();
+        for param in self.declaration.params.iter().chain(&knobs) {
             let from_machine = || resolved.as_ref().and_then(|values| values.get(&param.name));
             let (values, listed) = match given.get(&param.name) {
                 Some((values, listed)) => (values.clone(), *listed),
@@ -219,7 +224,8 @@ impl Context<'_> {
     fn given(&self) -> Result<BTreeMap<String, (Vec<Value>, bool)>, PlanError> {
         let mut all = BTreeMap::new();
         for given in &self.request.given {
-            let param = self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?;
+            let param = self.declaration.param(&given.name).cloned().or_else(|| knob(&given.name));
+            let param = &param.ok_or_else(|| self.no_such_parameter(given))?;
             let values = self.values(param, &given.value)?;
             if all.insert(param.name.clone(), values).is_some() {
                 let message = format!("`{}` is given twice", param.name);
@@ -301,6 +307,19 @@ impl Context<'_> {
             open,
         }
     }
+}
+
+/// A knob as a parameter.
+fn knob(name: &str) -> Option<Param> {
+    name.strip_prefix(KNOBS).filter(|knob| !knob.is_empty()).map(|_| Param {
+        name: name.to_owned(),
+        aliases: Vec::new(),
+        help: String::new(),
+        kind: ParamKind::Text,
+        default: None,
+        resolved: None,
+        axis: true,
+    })
 }
 
 fn key(test: &TestName, version: u32, params: &Params) -> DefinitionKey {

@@ -25,6 +25,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wb_model::Value;
 
+use crate::expand::KNOBS;
 use crate::request::{Form, Written};
 use crate::tools::{self, Groups};
 use crate::{Given, PlanError, Request, Sampling, Source, spec};
@@ -134,6 +135,13 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
         programs: BTreeMap::new(),
     };
     for (name, value) in entries {
+        if let ("knobs", DeValue::Table(knobs)) = (name.get_ref().as_ref(), value.get_ref()) {
+            for (knob, value) in knobs {
+                let (given, name_at) = (format!("{KNOBS}{}", knob.get_ref()), knob.span());
+                request.given.push(Given { name: given, name_at, value: written(source, value)? });
+            }
+            continue;
+        }
         let value = written(source, value)?;
         match name.get_ref().as_ref() {
             "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),

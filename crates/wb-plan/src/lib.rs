@@ -22,6 +22,7 @@ pub mod variant;
 
 pub use catalogue::Catalogue;
 pub use error::PlanError;
+pub use expand::KNOBS;
 pub use expand::{Cell, LeftOut, Plan, Shortfall, expand};
 pub use request::{Given, Request, Source};
 pub use sampling::{Order, Sampling};

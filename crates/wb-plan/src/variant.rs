@@ -1,7 +1,7 @@
 //! A test with something changed, as it is typed: one side of a comparison of what the change does.
 //!
 //! ```text
-//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
+//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
 //! base                           as the test stands
 //! ```
 
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use wb_model::{Declaration, Surroundings, TestName, Value};
 
+use crate::expand::KNOBS;
 use crate::nearest::nearest;
 use crate::request::{Form, Written};
 use crate::{Given, PlanError, Request, Source, spec};
@@ -49,8 +50,9 @@ pub enum Setting {
 }
 
 /// The kinds of settings, and what follows each.
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 5] = [
     ("param", "param:NAME=VALUE, a parameter of the test"),
+    ("knob", "knob:NAME=VALUE, a setting of the machine while a sample is taken"),
     ("env", "env:NAME=VALUE, a variable in the environment of its processes"),
     ("cmd", "cmd:COMMAND, run by sh before each sample"),
     ("bin", "bin:[PROGRAM=]PATH, a file in the place of its program"),
@@ -132,6 +134,7 @@ impl Variant {
     /// The names of the parameters that it changes, as the test calls them.
     pub fn changes(&self, test: &Declaration) -> Vec<String> {
         let name = |setting: &Setting| match setting {
+            Setting::Param { given, .. } if given.name.starts_with(KNOBS) => Some(given.name.clone()),
             Setting::Param { given, .. } => Some(test.param(&given.name)?.name.clone()),
             _ => None,
         };
@@ -142,7 +145,7 @@ impl Variant {
 impl Request {
     /// Puts a parameter in the place of what was given for it.
     fn put(&mut self, test: &Declaration, given: &Given, source: &Source) {
-        let name = |given: &Given| test.param(&given.name).map(|param| param.name.clone());
+        let name = |given: &Given| test.param(&given.name).map_or(given.name.clone(), |param| param.name.clone());
         self.given.retain(|other| name(other) != name(given));
         self.given.push(given.clone());
         // What is wrong with it is shown where it was typed; what the test itself says was right before.
@@ -196,9 +199,10 @@ fn setting(text: &str) -> Result<Setting, PlanError> {
         PlanError::plain(format!("`{text}` {what}")).with_help(format!("it is written `{form}`"))
     };
     match kind {
-        "param" => {
+        "param" | "knob" => {
+            let prefix = if kind == "knob" { KNOBS } else { "" };
             // Read as a test's, so that values are written the same in both.
-            let request = spec::parse(&format!("param:{value}"))?;
+            let request = spec::parse(&format!("{kind}:{prefix}{value}"))?;
             let [given] = &request.given[..] else { return Err(wrong("is not one parameter")) };
             Ok(Setting::Param { given: given.clone(), source: request.source })
         }

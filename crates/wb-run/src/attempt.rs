@@ -13,6 +13,7 @@ use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
 use wb_study::Studied;
 use wb_sys::telemetry::Thresholds;
 use wb_tests::attempt::{Record, lost};
+use wb_tests::test::knobs_of;
 use wb_tests::{Attempt, Failure, Site};
 
 use crate::RunError;
@@ -43,9 +44,13 @@ fn found(cell: &Measuring) -> Result<Found, Failure> {
     Ok(Found { env, programs: cell.cell.programs.clone() })
 }
 
-/// Runs what is to be run before each attempt, if anything is: where and how the system places it, since it is not
-/// measured.
-async fn before(cell: &Measuring, site: &Site) -> Result<(), Failure> {
+/// Sets the cell's knobs until the site's group is torn down, and runs what is to be run before each attempt: where and
+/// how the system places it, since it is not measured.
+async fn made_ready(cell: &Measuring, site: &Site) -> Result<(), Failure> {
+    let knobs = knobs_of(&cell.cell.params);
+    if !knobs.is_empty() {
+        site.group.tune(knobs).await.map_err(lost)?;
+    }
     let Some(line) = &cell.surroundings.before else { return Ok(()) };
     site.succeed(Command::new(["sh", "-c", line])).await.map(drop)
 }
@@ -108,7 +113,7 @@ impl Bench {
                 return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
             }
         };
-        if let Err(failure) = before(cell, &site).await {
+        if let Err(failure) = made_ready(cell, &site).await {
             let _ = site.group.teardown().await;
             return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
         }

@@ -145,6 +145,14 @@ pub trait Test: Send + Sync {
     fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer>;
 }
 
+/// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`.
+pub use wb_plan::KNOBS;
+
+/// The knobs that effective parameters ask for, by name.
+pub fn knobs_of(params: &Params) -> BTreeMap<String, String> {
+    params.iter().filter_map(|(name, value)| Some((name.strip_prefix(KNOBS)?.to_owned(), value.to_string()))).collect()
+}
+
 /// The parameters that every test has: where and how its processes run, and what they find around them.
 pub fn shared_params() -> Vec<Param> {
     let help = |name: &str| match name {
@@ -203,8 +211,8 @@ pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>
 /// A test's own parameters, without those that every test has, as its type.
 fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let shared: Vec<String> = shared_params().into_iter().map(|param| param.name).collect();
-    let chosen: Params =
-        params.iter().filter(|(name, _)| !shared.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+    let is_own = |name: &String| !shared.contains(name) && !name.starts_with(KNOBS);
+    let chosen: Params = params.iter().filter(|(name, _)| is_own(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     typed(&chosen)
 }
 

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::time::sleep;
 use wb_model::Found;
-use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
+use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::{Fault, Place};
 use crate::worker::Teardown;
@@ -63,6 +63,8 @@ pub(super) struct LiveGroup {
     pub(super) folder: PathBuf,
     /// What its processes find.
     pub(super) found: Found,
+    /// The undo log, where knobs are set for it.
+    pub(super) tuned: RefCell<Option<UndoLog>>,
     pub(super) cgroup: Option<Cgroup>,
     /// The processes that were started in it, alive or not; their ids are their sessions' too.
     pub(super) roots: RefCell<BTreeSet<u32>>,
@@ -113,6 +115,7 @@ impl Agent {
             name,
             folder,
             found,
+            tuned: RefCell::default(),
             cgroup,
             roots: RefCell::default(),
             seen: RefCell::default(),
@@ -136,8 +139,9 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
+        let untuned = Self::untune(group.tuned.take());
         self.home.drop_scratch(id)?;
-        Ok(report)
+        untuned.map(|()| report)
     }
 
     /// Ends whatever descends from the agent and belongs to no group any more.

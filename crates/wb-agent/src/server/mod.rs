@@ -10,6 +10,7 @@ mod output;
 mod processes;
 mod reaper;
 mod recordings;
+mod tuning;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -189,6 +190,7 @@ impl Agent {
         let cgroups = Cgroups::find(&root);
         cgroups.remove_stale(&root);
         groups::end_stale(&root);
+        tuning::restore(&root);
         let home = Home::new(&root).map_err(set_up("make its folder"))?;
         Ok(Self {
             root,
@@ -222,6 +224,7 @@ impl Agent {
             Request::List { path } => Done::long(&files::list(&path)?),
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group { found } => Done::new(self.new_group(found)?),
+            Request::Tune { group, knobs } => Done::new(self.tune(group, &knobs)?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),

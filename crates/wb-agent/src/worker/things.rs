@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use std::collections::BTreeMap;
+
+use wb_knobs::tune::Tuned;
 use wb_model::Nanos;
 
 use crate::protocol::{Command, Place, Request, Spawned};
@@ -54,6 +57,14 @@ impl Group {
     /// several start together.
     pub async fn spawn_held(&self, command: Command) -> Result<Process, WorkerError> {
         self.start(command, true).await
+    }
+
+    /// Sets knobs, by name or `NAME@TARGET`, until it is torn down.
+    ///
+    /// # Errors
+    /// When one of them cannot be set so, or somebody else is changing the machine.
+    pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<Vec<Tuned>, WorkerError> {
+        self.worker.ask(Request::Tune { group: self.place.id, knobs }).await
     }
 
     /// Starts to record what the system does, its processes being the workload: now, at every interval

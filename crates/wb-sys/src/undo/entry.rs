@@ -57,6 +57,16 @@ pub enum Undone {
     Gone,
 }
 
+impl std::fmt::Display for Undone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Restored => f.write_str("it is as it was"),
+            Self::Left { found } => write!(f, "left at `{found}`, since somebody else changed it"),
+            Self::Gone => f.write_str("gone, or put back by a reboot"),
+        }
+    }
+}
+
 /// Bytes in JSON: as text where they are text, else in hexadecimal digits behind a mark that no setting begins with.
 mod text {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -9,6 +9,7 @@ use super::{AttemptFlags, IntoFlags, PlacementFlags};
 /// What is said after the help of `ab`.
 pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
   param:NAME=VALUE     a parameter of the test
+  knob:NAME=VALUE      a setting of the machine while its samples are taken (`tune status` and docs/tune.md name them)
   env:NAME=VALUE       a variable in the environment of its processes
   cmd:COMMAND          a command, run by sh before each sample
   bin:[PROGRAM=]PATH   a file in the place of the test's program

@@ -13,4 +13,5 @@ mod plan;
 mod read;
 mod run;
 mod schemas;
+mod tune;
 mod variants;

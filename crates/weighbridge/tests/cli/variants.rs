@@ -127,7 +127,7 @@ fn what_cannot_be_held_against_each_other_is_refused() {
         told("ab told -- base"),
         told("ab told -- base param:knid=b"),
         told("ab told -- base param:kind=[a,b]"),
-        told("ab told -- base knob:thp=never"),
+        told("ab told -- base knob:tph=never"),
         told("ab told --max-blocks 4 -- base env:A=1"),
         told("ab nosuch -- base env:A=1"),
     ];

@@ -16,7 +16,7 @@ use super::question::{question, values};
 use super::referee::Referee;
 use crate::cli::variants::AbArgs;
 use crate::commands::measure::{Measuring, folder};
-use crate::commands::what::{Asked, asked_one};
+use crate::commands::what::{Asked, asked_one, known_knobs};
 use crate::commands::{print_json, print_text};
 use crate::console::Console;
 use crate::error::Error;
@@ -64,6 +64,7 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
         return Err(Error::Kernel(format!("`{}` is no test", args.one.test)));
     };
     asked.requests = variants.iter().map(|variant| variant.of(&request, test)).collect::<Result<_, _>>()?;
+    asked.requests.iter().try_for_each(known_knobs)?;
     let changed: BTreeSet<String> = variants.iter().flat_map(|variant| variant.changes(test)).collect();
     asked.name = format!("ab {} -- {}", args.one.test, args.variants.join(" "));
     asked.sampling.max_samples = args.max_blocks;
