@@ -10,6 +10,7 @@ pub mod case;
 pub mod declaration;
 pub mod facts;
 pub mod id;
+pub mod imported;
 pub mod key;
 pub mod metric;
 pub mod name;

@@ -1,6 +1,6 @@
 //! Parameters of tests: their values, their kinds, and how a typed struct declares them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Deref;
 
@@ -42,6 +42,19 @@ impl fmt::Display for Value {
             }
         }
     }
+}
+
+/// Each parameter that differs between two definitions, with both values.
+pub fn differences(before: &Params, now: &Params) -> Vec<String> {
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let shown = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
+        None => "nothing".to_owned(),
+        Some(value) if value.is_empty() => "empty".to_owned(),
+        Some(value) => format!("`{value}`"),
+    };
+    let differs = |name: &&String| before.get(*name) != now.get(*name);
+    let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
+    names.into_iter().filter(differs).map(told).collect()
 }
 
 /// What values a parameter takes.

@@ -1,6 +1,6 @@
 //! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
 
-use wb_model::Params;
+use wb_model::param::differences;
 use wb_plan::{Plan, Sampling};
 use wb_record::{Entry, History, RunFolder};
 
@@ -38,17 +38,4 @@ pub fn other_work(earlier: &[Entry], cells: &[Measuring], sampling: &Sampling) -
             before.min_time, sampling.min_time
         )
     })
-}
-
-/// Each parameter that differs, with both values.
-fn differences(before: &Params, now: &Params) -> Vec<String> {
-    let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let shown = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
-        None => "nothing".to_owned(),
-        Some(value) if value.is_empty() => "empty".to_owned(),
-        Some(value) => format!("`{value}`"),
-    };
-    let differs = |name: &&String| before.get(*name) != now.get(*name);
-    let told = |name: &String| format!("{name} was {} and is {}", shown(before, name), shown(now, name));
-    names.into_iter().filter(differs).map(told).collect()
 }

@@ -2,20 +2,20 @@
 
 use wb_model::{Facts, Unit, counted};
 
-/// What describes a machine, in the order to show.
+/// What describes a machine, in the order to show; what is not known of one that others measured on is left out.
 pub fn describe(facts: &Facts) -> Vec<(String, String)> {
-    let size = |bytes: wb_model::Bytes| Unit::new("B").figure(bytes.0 as f64).to_string();
-    let cores = facts.one_cpu_per_core().len();
-    let packages = facts.cpus.iter().map(|cpu| cpu.package).collect::<std::collections::BTreeSet<_>>().len();
-    let parts = [counted(cores, "core"), counted(packages, "package"), counted(facts.nodes.len(), "NUMA node")];
-    let mut rows = vec![
-        ("host".to_owned(), facts.hostname.clone()),
-        ("CPU".to_owned(), facts.cpu_model.clone()),
-        ("CPUs".to_owned(), format!("{} on {}", facts.cpus.len(), parts.join(", "))),
-        ("last-level cache".to_owned(), size(facts.last_level_cache())),
-        ("memory".to_owned(), size(facts.memory)),
-        ("kernel".to_owned(), format!("{} {}", facts.kernel, facts.arch)),
+    let size = |bytes: wb_model::Bytes| Some(Unit::new("B").figure(bytes.0 as f64).to_string()).filter(|_| bytes.0 > 0);
+    let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let known = [
+        ("host", text(&facts.hostname)),
+        ("CPU", text(&facts.cpu_model)),
+        ("CPUs", Some(cpus(facts)).filter(|_| !facts.cpus.is_empty())),
+        ("last-level cache", size(facts.last_level_cache())),
+        ("memory", size(facts.memory)),
+        ("kernel", text(&format!("{} {}", facts.kernel, facts.arch))),
     ];
+    let mut rows: Vec<(String, String)> =
+        known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
     if let Some(hypervisor) = &facts.hypervisor {
         rows.push(("hypervisor".to_owned(), hypervisor.clone()));
     }
@@ -26,4 +26,24 @@ pub fn describe(facts: &Facts) -> Vec<(String, String)> {
         ));
     }
     rows
+}
+
+fn cpus(facts: &Facts) -> String {
+    let cores = facts.one_cpu_per_core().len();
+    let packages = facts.cpus.iter().map(|cpu| cpu.package).collect::<std::collections::BTreeSet<_>>().len();
+    let parts = [counted(cores, "core"), counted(packages, "package"), counted(facts.nodes.len(), "NUMA node")];
+    format!("{} on {}", facts.cpus.len(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_of_a_machine_is_left_out() {
+        assert_eq!(describe(&Facts::default()), []);
+        let facts = Facts { hostname: "vm".to_owned(), kernel: "6.1".to_owned(), ..Facts::default() };
+        let rows = [("host", "vm"), ("kernel", "6.1")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+        assert_eq!(describe(&facts), rows);
+    }
 }

@@ -1,6 +1,8 @@
 //! A whole run, studied.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +51,7 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
 
 /// Writes each serial's `result.json`.
 pub fn write_results(run: &RunFolder, study: &Study) -> Result<(), StudyError> {
-    let mut serials: BTreeMap<std::path::PathBuf, SerialResult> = BTreeMap::new();
+    let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
     for cell in &study.cells {
         let result = serials.entry(run.serial(&cell.cell)).or_insert_with(|| SerialResult { cells: Vec::new() });
         result.cells.push(cell.clone());
@@ -77,13 +79,22 @@ pub fn read_results(run: &RunFolder) -> Result<Vec<CellResult>, StudyError> {
 /// The definitions of all cells that any entry wanted, in that order, each once.
 fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, StudyError> {
     let mut seen: BTreeSet<&CellId> = BTreeSet::new();
+    // The cells of one serial share a file, and there may be thousands of them.
+    let mut files: BTreeMap<PathBuf, BTreeMap<CellId, CellDefinition>> = BTreeMap::new();
     let mut all = Vec::new();
     for cell in head.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
         let undefined = || StudyError::Undefined {
             cell: Box::new(cell.clone()),
             path: run.serial(cell).join("definition.json").display().to_string(),
         };
-        all.push(run.definitions(cell)?.of(cell).cloned().ok_or_else(undefined)?);
+        let known = match files.entry(run.serial(cell)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let cells = run.definitions(cell)?.cells.into_iter();
+                new.insert(cells.map(|definition| (definition.cell.clone(), definition)).collect())
+            }
+        };
+        all.push(known.remove(cell).ok_or_else(undefined)?);
     }
     Ok(all)
 }

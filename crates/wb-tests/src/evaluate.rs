@@ -1,7 +1,7 @@
 //! The gates that every sample passes, whatever its test.
 
 use wb_model::outcome::Gate;
-use wb_model::{Class, Params, Validity};
+use wb_model::{Class, Metric, Params, Validity};
 
 use crate::{Artefacts, Measured, Test};
 
@@ -15,23 +15,26 @@ pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Meas
             return Measured { validity, ..Measured::default() };
         }
     };
-    for metric in test.metrics(params) {
-        let name = &metric.name;
-        match measured.get(&metric) {
-            None if metric.primary => measured.reject(Gate::Output, format!("no value for {name}")),
-            None => {}
-            Some(value) if !value.is_finite() => {
-                measured.values.remove(&format!("{}/{name}", metric.class));
-                measured.reject(Gate::Output, format!("{name} is {value}"));
-            }
-            Some(value) if value < 0.0 && metric.class != Class::Check => {
-                measured.reject(Gate::Possible, format!("{name} is {value} {}", metric.unit));
-            }
-            Some(0.0) if metric.primary && metric.class != Class::Check => {
-                measured.reject(Gate::Work, format!("{name} is 0 {}", metric.unit));
-            }
-            Some(_) => {}
-        }
-    }
+    test.metrics(params).iter().for_each(|metric| judge(&mut measured, metric));
     measured
+}
+
+/// Puts one declared value to these questions.
+pub(crate) fn judge(measured: &mut Measured, metric: &Metric) {
+    let name = &metric.name;
+    match measured.get(metric) {
+        None if metric.primary => measured.reject(Gate::Output, format!("no value for {name}")),
+        None => {}
+        Some(value) if !value.is_finite() => {
+            measured.values.remove(&format!("{}/{name}", metric.class));
+            measured.reject(Gate::Output, format!("{name} is {value}"));
+        }
+        Some(value) if value < 0.0 && metric.class != Class::Check => {
+            measured.reject(Gate::Possible, format!("{name} is {value} {}", metric.unit));
+        }
+        Some(0.0) if metric.primary && metric.class != Class::Check => {
+            measured.reject(Gate::Work, format!("{name} is 0 {}", metric.unit));
+        }
+        Some(_) => {}
+    }
 }

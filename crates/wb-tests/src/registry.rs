@@ -13,6 +13,7 @@ use crate::declarative::{self, Declarative, DefinitionError};
 use crate::fio::Fio;
 use crate::fio_nbd::FioNbd;
 use crate::himeno::Himeno;
+use crate::imported::Imported;
 use crate::linpack::Linpack;
 use crate::net::Net;
 use crate::ramspeed::Ramspeed;
@@ -63,7 +64,7 @@ impl Registry {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         let mut passed_over = Vec::new();
         for path in paths {
-            let test = match Declarative::read(&path) {
+            let test = match read(&path) {
                 Ok(test) => test,
                 Err(error) => {
                     passed_over.push(error);
@@ -77,7 +78,7 @@ impl Registry {
                 }
                 None => {
                     files.insert(name, file);
-                    self.add(test);
+                    self.insert(test);
                 }
             }
         }
@@ -86,9 +87,13 @@ impl Registry {
 
     /// Adds a test; one of the same name gives way to it.
     pub fn add(&mut self, test: impl Test + 'static) {
+        self.insert(Arc::new(test));
+    }
+
+    fn insert(&mut self, test: Arc<dyn Test>) {
         let declaration = Arc::new(test.declaration());
         let name = declaration.name.as_str().to_owned();
-        self.tests.insert(name, Registered { test: Arc::new(test), declaration });
+        self.tests.insert(name, Registered { test, declaration });
     }
 
     /// The test of this name.
@@ -99,6 +104,14 @@ impl Registry {
     /// The declarations, by name.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.tests.values().map(|registered| registered.declaration.as_ref())
+    }
+}
+
+/// Reads the definition of a test, of whichever kind.
+fn read(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
+    match Imported::read(path)? {
+        Some(test) => Ok(Arc::new(test)),
+        None => Ok(Arc::new(Declarative::read(path)?)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bisect;
 pub(crate) mod compare;
+pub(crate) mod import;
 pub(crate) mod net;
 pub(crate) mod tune;
 pub(crate) mod variants;
@@ -75,6 +76,9 @@ pub(crate) enum Command {
     Solve(SolveArgs),
     /// Draw a run as a page, or write its figures as CSV
     Report(ReportArgs),
+    /// Take results of other programs into a run: pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix Test Suite
+    #[command(after_help = import::SEVERAL_FILES)]
+    Import(Box<import::ImportArgs>),
     /// Compare builds: did anything get worse, by how much, and how sure is that
     #[command(after_help = "exit status: 0 no regression, 2 regression (or gain with --fail-on-gain), 3 something \
         missing or invalid, 4 nothing comparable, 1 error")]

@@ -75,6 +75,9 @@ pub(crate) enum Error {
     /// A folder that could not be made smaller.
     #[error(transparent)]
     Strip(#[from] wb_compare::strip::StripError),
+    /// Results that cannot be imported.
+    #[error(transparent)]
+    Import(#[from] wb_import::ImportError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),

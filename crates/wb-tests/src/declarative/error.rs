@@ -42,6 +42,13 @@ pub enum DefinitionError {
     },
 }
 
+impl DefinitionError {
+    /// A file whose text the reader of TOML did not like.
+    pub(crate) fn malformed(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        Text { file, text }.malformed(error)
+    }
+}
+
 /// What is wrong with something, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", way_out.as_ref().map(|way_out| format!(": {way_out}")).unwrap_or_default())]

@@ -5,6 +5,7 @@ mod compare;
 mod definitions;
 mod doctor;
 mod exec;
+mod import;
 mod list;
 mod man;
 mod measure;
@@ -37,6 +38,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Study(args) => read::study(&args, console),
         Command::Solve(args) => read::solve(&args, console),
         Command::Report(args) => report::report(&args, console),
+        Command::Import(args) => import::import(*args, console),
         Command::Compare(args) => compare::compare(&args, console),
         Command::Ab(args) => variants::ab(&args, console),
         Command::Calibrate(args) => variants::calibrate(&args, console),

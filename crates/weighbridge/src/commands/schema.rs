@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 19] = [
+const ALL: [Named; 20] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -28,12 +28,13 @@ const ALL: [Named; 19] = [
     ("tune-status", || schema_for!(super::tune::Status)),
     ("tune-reverted", || schema_for!(Vec<super::tune::Reverted>)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
+    ("imported", || schema_for!(wb_model::imported::ImportedSample)),
     ("noise-model", || schema_for!(wb_compare::NoiseModel)),
     ("net-result", || schema_for!(wb_net::result::RunResult)),
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 19] {
+pub(crate) fn schemas() -> [&'static str; 20] {
     ALL.map(|(name, _)| name)
 }
 

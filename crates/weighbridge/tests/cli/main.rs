@@ -5,6 +5,7 @@
 mod bisect;
 mod compare;
 mod faults;
+mod import;
 mod kills;
 mod lab;
 mod net;

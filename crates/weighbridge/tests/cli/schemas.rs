@@ -46,6 +46,11 @@ fn what_is_written_is_what_the_schemas_say() {
     for line in lab.journal("R") {
         valid("journal-line", &line);
     }
+    let export = r#"{"results": [{"command": "true", "times": [1.5]}]}"#;
+    lab.write("hyperfine.json", export);
+    assert_eq!(lab.weighbridge("import --into R hyperfine.json").code, 0);
+    valid("imported", &file("Localhost/hyperfine/0000/command=true/0000.0/imported.json"));
+    valid("run", &file("run.json"));
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());
     let thin = lab.weighbridge("model fit --noise -o noise.json R,R");

@@ -1,0 +1,109 @@
+//! The latency of a job's clones together.
+
+use std::collections::BTreeMap;
+
+use super::report::Latency;
+
+/// What one clone says of a latency.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) latency: &'a Latency,
+    /// How many nanoseconds its unit has.
+    pub(super) unit: f64,
+    /// Its operations, where the latency does not say how many there were.
+    pub(super) operations: f64,
+}
+
+/// A latency over several clones, in nanoseconds.
+#[derive(Debug, PartialEq)]
+pub(super) struct Together {
+    /// The mean over all operations.
+    pub(super) mean: Option<f64>,
+    /// By name, `p99.9`; none where each clone has its own and nothing says what they are together.
+    pub(super) percentiles: Option<Vec<(String, f64)>>,
+}
+
+/// Puts together what clones say.
+pub(super) fn together(parts: &[Part<'_>]) -> Together {
+    let counted = parts.iter().filter_map(|part| {
+        let count = part.latency.count.0.unwrap_or(part.operations);
+        part.latency.mean.0.filter(|_| count > 0.0).map(|mean| (mean * part.unit, count))
+    });
+    let (sum, count) = counted.fold((0.0, 0.0), |(sum, all), (mean, count)| (sum + mean * count, all + count));
+    let percentiles = match parts {
+        [part] => Some(own(part)),
+        several => merged(several),
+    };
+    Together { mean: (count > 0.0).then(|| sum / count), percentiles: percentiles.map(named) }
+}
+
+fn named(mut percentiles: Vec<(f64, f64)>) -> Vec<(String, f64)> {
+    percentiles.sort_by(|one, other| one.0.total_cmp(&other.0));
+    percentiles.into_iter().map(|(percent, value)| (format!("p{percent}"), value)).collect()
+}
+
+fn own(part: &Part<'_>) -> Vec<(f64, f64)> {
+    let percentiles = part.latency.percentile.iter();
+    percentiles.filter_map(|(percent, value)| Some((percent.parse().ok()?, value.0? * part.unit))).collect()
+}
+
+/// The percentiles over the histograms of all clones, as fio reads its own: each is the first bin up to which so many
+/// operations are counted (`calc_clat_percentiles` in fio's stat.c).
+fn merged(parts: &[Part<'_>]) -> Option<Vec<(f64, f64)>> {
+    let mut bins: BTreeMap<u64, f64> = BTreeMap::new();
+    for Part { latency, unit, .. } in parts {
+        if latency.bins.is_empty() && !latency.percentile.is_empty() {
+            return None;
+        }
+        for (at, count) in &latency.bins {
+            *bins.entry((at.parse::<f64>().ok()? * unit) as u64).or_default() += count.0?;
+        }
+    }
+    let all: f64 = bins.values().sum();
+    let at = |percent: f64| {
+        let mut counted = 0.0;
+        bins.iter().find_map(|(at, count)| {
+            counted += count;
+            (counted >= percent / 100.0 * all).then_some(*at as f64)
+        })
+    };
+    let wanted = parts.first()?.latency.percentile.keys().filter_map(|percent| percent.parse::<f64>().ok());
+    Some(wanted.filter_map(|percent| Some((percent, at(percent)?))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(json: &str) -> Latency {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn part(latency: &Latency) -> Part<'_> {
+        Part { latency, unit: 1.0, operations: 0.0 }
+    }
+
+    #[test]
+    fn histograms_of_clones_are_put_together() {
+        let one =
+            latency(r#"{"mean": 10, "N": 3, "percentile": {"50.000000": 10, "99.900000": 11}, "bins": {"10": 3}}"#);
+        let other = latency(r#"{"mean": 30, "N": 1, "percentile": {"50.000000": 30}, "bins": {"30": 1}}"#);
+        let both = together(&[part(&one), part(&other)]);
+        assert_eq!(both.mean, Some(15.0));
+        assert_eq!(both.percentiles.unwrap(), [("p50".to_owned(), 10.0), ("p99.9".to_owned(), 30.0)]);
+    }
+
+    #[test]
+    fn percentiles_alone_cannot_be_put_together() {
+        let one = latency(r#"{"mean": 10, "N": 3, "percentile": {"99.000000": 11}}"#);
+        assert_eq!(together(&[part(&one), part(&one)]).percentiles, None);
+        assert_eq!(together(&[part(&one)]).percentiles.unwrap(), [("p99".to_owned(), 11.0)]);
+    }
+
+    #[test]
+    fn microseconds_become_nanoseconds() {
+        let one = latency(r#"{"mean": 2, "percentile": {"99.000000": 3}}"#);
+        let together = together(&[Part { latency: &one, unit: 1000.0, operations: 7.0 }]);
+        assert_eq!((together.mean, together.percentiles.unwrap()[0].1), (Some(2000.0), 3000.0));
+    }
+}

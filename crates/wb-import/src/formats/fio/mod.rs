@@ -1,0 +1,119 @@
+//! fio's report: a cell for each job.
+//!
+//! Reports of a job that is still running (`--status-interval`) stand before the last one, which alone counts.
+
+mod figures;
+mod latency;
+mod options;
+mod report;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use crate::foreign::{Foreign, ForeignCell};
+use crate::words::named;
+use crate::{Format, ReadError, json};
+use report::{Job, Report};
+
+const TEST: &str = "fio-json";
+const SUMMARY: &str = "storage, as fio measured it";
+
+/// Reads a report.
+pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
+    let mut reports: Vec<Report> = json::documents(Format::Fio, text)?;
+    let Some(report) = reports.pop().filter(|report| report.jobs().next().is_some()) else {
+        return Err(ReadError::Empty("fio ran no job".to_owned()));
+    };
+    let mut foreign = Foreign::default();
+    foreign.explain("fio version", Some(&report.version));
+    foreign.explain("measured at", report.time.as_ref());
+    let mut hosts: Vec<&str> = report.jobs().filter_map(|job| job.hostname.as_deref()).collect();
+    hosts.dedup();
+    foreign.explain("host", Some(hosts.join(", ")));
+    for (at, clones) in clones(&report) {
+        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0]));
+        let kinds = cell.params.get("rw").map(ToString::to_string);
+        cell.samples.push(figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref()));
+        foreign.add(cell);
+    }
+    Ok(foreign)
+}
+
+/// The jobs, each with its clones (`numjobs`, or the same job on other machines), and the place of the first.
+fn clones(report: &Report) -> Vec<(usize, Vec<&Job>)> {
+    let mut all: Vec<(usize, Vec<&Job>)> = Vec::new();
+    let mut known: BTreeMap<(&str, i64, String), usize> = BTreeMap::new();
+    for (at, job) in report.jobs().enumerate() {
+        let options = job.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        match known.entry((&job.jobname, job.groupid, options)) {
+            Entry::Occupied(first) => all[*first.get()].1.push(job),
+            Entry::Vacant(new) => {
+                new.insert(all.len());
+                all.push((at, vec![job]));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::{Class, Direction};
+
+    use super::*;
+
+    const OLD: &str = r#"{"fio version": "fio-2.2", "jobs": [{"jobname": "j", "groupid": 0, "error": 0,
+        "read": {"io_bytes": 40, "bw": 10, "iops": 2.5, "runtime": 4000, "total_ios": 10,
+                 "clat": {"min": 1, "max": 9, "mean": 5.0, "percentile": {"99.000000": 9}}},
+        "write": {"total_ios": 0, "iops": 0.0}, "usr_cpu": 1.5, "sys_cpu": 2.5}]}"#;
+
+    fn values(text: &str) -> Vec<(String, f64)> {
+        let foreign = read(text).unwrap();
+        let readings = &foreign.cells[0].samples[0].readings;
+        readings.iter().map(|one| (format!("{}/{}", one.metric.class, one.metric.name), one.value)).collect()
+    }
+
+    #[test]
+    fn old_reports_have_kib_and_microseconds() {
+        let values = values(OLD);
+        for wanted in [("throughput/bandwidth", 10240.0), ("latency/clat-mean", 5000.0), ("latency/clat-p99", 9000.0)] {
+            assert!(values.contains(&(wanted.0.to_owned(), wanted.1)), "{wanted:?}: {values:?}");
+        }
+    }
+
+    #[test]
+    fn clones_are_one_sample_and_add_up() {
+        let job = OLD.split_once("\"jobs\": [").unwrap().1.strip_suffix("]}").unwrap();
+        let text = OLD.replace(job, &format!("{job}, {job}"));
+        let foreign = read(&text).unwrap();
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 1));
+        assert!(values(&text).contains(&("throughput/iops".to_owned(), 5.0)));
+        assert!(foreign.cells[0].samples[0].findings[0].contains("json+"), "{:?}", foreign.cells[0].samples[0]);
+    }
+
+    #[test]
+    fn latency_is_better_lower_and_one_throughput_decides() {
+        let foreign = read(OLD).unwrap();
+        let metrics: Vec<_> = foreign.cells[0].samples[0].readings.iter().map(|reading| &reading.metric).collect();
+        let primary: Vec<_> =
+            metrics.iter().filter(|metric| metric.primary).map(|metric| metric.name.as_str()).collect();
+        assert_eq!(primary, ["iops"]);
+        let latencies = metrics.iter().filter(|metric| metric.class == Class::Latency);
+        assert!(latencies.clone().count() == 2 && latencies.clone().all(|one| one.direction == Direction::Lower));
+    }
+
+    #[test]
+    fn a_job_that_failed_has_no_figures() {
+        let foreign = read(&OLD.replace("\"error\": 0", "\"error\": 5")).unwrap();
+        let sample = &foreign.cells[0].samples[0];
+        assert!(sample.failure.as_ref().unwrap().starts_with("fio: job `j` ended with: Input/output error"));
+        assert!(sample.readings.is_empty());
+    }
+
+    #[test]
+    fn the_last_of_several_reports_counts() {
+        let text = format!("{}\n{OLD}", OLD.replace("2.5,", "1.0,"));
+        assert!(values(&text).contains(&("throughput/iops".to_owned(), 2.5)));
+    }
+}

@@ -1,0 +1,138 @@
+//! fio's JSON, as far as it is read. fio 2 had latencies in microseconds, and other names for them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::json::Number;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Report {
+    #[serde(rename = "fio version")]
+    pub(super) version: String,
+    #[serde(default)]
+    pub(super) time: Option<String>,
+    #[serde(default, rename = "global options")]
+    pub(super) global: BTreeMap<String, Value>,
+    #[serde(default)]
+    jobs: Vec<Job>,
+    /// In their place where servers ran the jobs.
+    #[serde(default)]
+    client_stats: Vec<Job>,
+}
+
+impl Report {
+    /// The jobs; not the sum over all machines, which is none.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().chain(self.client_stats.iter().filter(|job| job.jobname != "All clients"))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Job {
+    #[serde(default)]
+    pub(super) jobname: String,
+    #[serde(default)]
+    pub(super) groupid: i64,
+    #[serde(default)]
+    pub(super) error: i32,
+    #[serde(default)]
+    pub(super) hostname: Option<String>,
+    #[serde(default, rename = "job options")]
+    pub(super) options: BTreeMap<String, Value>,
+    #[serde(default)]
+    read: Direction,
+    #[serde(default)]
+    write: Direction,
+    #[serde(default)]
+    trim: Direction,
+    /// All of them, with `unified_rw_reporting`.
+    #[serde(default)]
+    mixed: Direction,
+    #[serde(default)]
+    pub(super) usr_cpu: Number,
+    #[serde(default)]
+    pub(super) sys_cpu: Number,
+}
+
+/// The kinds of operations that are counted apart.
+pub(super) const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
+
+impl Job {
+    /// What it did of one kind.
+    pub(super) fn of(&self, direction: &str) -> &Direction {
+        match direction {
+            "read" => &self.read,
+            "write" => &self.write,
+            "trim" => &self.trim,
+            _ => &self.mixed,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Direction {
+    #[serde(default)]
+    pub(super) total_ios: Number,
+    #[serde(default)]
+    pub(super) iops: Number,
+    /// In bytes per second.
+    #[serde(default)]
+    bw_bytes: Number,
+    /// In KiB per second.
+    #[serde(default)]
+    bw: Number,
+    /// In milliseconds.
+    #[serde(default)]
+    pub(super) runtime: Number,
+    #[serde(default)]
+    slat_ns: Option<Latency>,
+    #[serde(default)]
+    clat_ns: Option<Latency>,
+    #[serde(default)]
+    lat_ns: Option<Latency>,
+    #[serde(default)]
+    slat: Option<Latency>,
+    #[serde(default)]
+    clat: Option<Latency>,
+    #[serde(default)]
+    lat: Option<Latency>,
+}
+
+/// From an operation's submission, its completion after that, and both.
+pub(super) const LATENCIES: [&str; 3] = ["slat", "clat", "lat"];
+
+impl Direction {
+    pub(super) fn happened(&self) -> bool {
+        self.total_ios.0.is_some_and(|ios| ios > 0.0)
+    }
+
+    /// In bytes per second.
+    pub(super) fn bandwidth(&self) -> Option<f64> {
+        self.bw_bytes.0.or(self.bw.0.map(|kib| kib * 1024.0))
+    }
+
+    /// A latency, and how many nanoseconds its unit has.
+    pub(super) fn latency(&self, name: &str) -> Option<(&Latency, f64)> {
+        let (nanos, micros) = match name {
+            "slat" => (&self.slat_ns, &self.slat),
+            "clat" => (&self.clat_ns, &self.clat),
+            _ => (&self.lat_ns, &self.lat),
+        };
+        nanos.as_ref().map(|latency| (latency, 1.0)).or(micros.as_ref().map(|latency| (latency, 1000.0)))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Latency {
+    #[serde(default)]
+    pub(super) mean: Number,
+    #[serde(default, rename = "N")]
+    pub(super) count: Number,
+    #[serde(default)]
+    pub(super) percentile: BTreeMap<String, Number>,
+    /// Operations by latency, with `json+`.
+    #[serde(default)]
+    pub(super) bins: BTreeMap<String, Number>,
+}

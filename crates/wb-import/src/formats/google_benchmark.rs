@@ -1,0 +1,279 @@
+//! Google Benchmark's report: a cell for each benchmark with its arguments, a sample for each repetition.
+//!
+//! Aggregates over repetitions are no samples. Where a report has nothing else (`--benchmark_report_aggregates_only`),
+//! the median stands as the one sample that there is, and says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use wb_model::Metric;
+
+use crate::foreign::{Foreign, ForeignCell, ForeignSample};
+use crate::json::Number;
+use crate::words::named;
+use crate::{Format, ReadError, json};
+
+const TEST: &str = "google-benchmark";
+const SUMMARY: &str = "the time of functions, as Google Benchmark measured it";
+
+#[derive(Deserialize)]
+struct Report {
+    context: Context,
+    benchmarks: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Context {
+    #[serde(default)]
+    date: Option<String>,
+    #[serde(default)]
+    host_name: Option<String>,
+    #[serde(default)]
+    executable: Option<String>,
+    #[serde(default)]
+    num_cpus: Option<u32>,
+    #[serde(default)]
+    mhz_per_cpu: Option<f64>,
+    #[serde(default)]
+    cpu_scaling_enabled: Option<bool>,
+    #[serde(default)]
+    aslr_enabled: Option<bool>,
+    #[serde(default)]
+    library_version: Option<String>,
+    #[serde(default)]
+    library_build_type: Option<String>,
+}
+
+/// A repetition, or an aggregate over some.
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    run_name: Option<String>,
+    #[serde(default)]
+    run_type: Option<String>,
+    #[serde(default)]
+    aggregate_name: Option<String>,
+    #[serde(default)]
+    repetitions: Number,
+    #[serde(default)]
+    iterations: Number,
+    #[serde(default)]
+    real_time: Number,
+    #[serde(default)]
+    cpu_time: Number,
+    #[serde(default)]
+    time_unit: Option<String>,
+    #[serde(default)]
+    error_occurred: bool,
+    #[serde(default)]
+    error_message: Option<String>,
+    #[serde(default)]
+    skip_message: Option<String>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+/// Fields that are no counters of the benchmark's own.
+const NO_COUNTERS: [&str; 8] = [
+    "family_index",
+    "per_family_instance_index",
+    "repetition_index",
+    "threads",
+    "label",
+    "skipped",
+    "aggregate_unit",
+    "memory_iterations",
+];
+
+/// What reports of before 1.5 put behind a name to say that it is an aggregate's.
+const AGGREGATES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
+
+/// Reads a report.
+pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
+    let Report { context, benchmarks } = json::document(Format::GoogleBenchmark, text)?;
+    let mut foreign = Foreign::default();
+    let executable = context.describe(&mut foreign);
+    let repeated: BTreeSet<&str> =
+        benchmarks.iter().filter(|entry| !entry.is_aggregate()).map(Entry::benchmark).collect();
+    for (at, entry) in benchmarks.iter().enumerate() {
+        let stands_alone = entry.aggregate_name.as_deref() == Some("median") && !repeated.contains(entry.benchmark());
+        if entry.is_aggregate() && !stands_alone {
+            continue;
+        }
+        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        if let Some(executable) = &executable {
+            cell.axis("executable", executable);
+        }
+        axes(&mut cell, entry.benchmark());
+        let mut sample = entry.sample(at);
+        if stands_alone {
+            let n = entry.repetitions.0.map_or_else(|| "all".to_owned(), |n| n.to_string());
+            sample.findings.push(format!("its one sample is the median of {n} repetitions: the file has no other"));
+        }
+        cell.samples.push(sample);
+        foreign.add(cell);
+    }
+    if foreign.cells.is_empty() {
+        return Err(ReadError::Empty("it has no benchmark".to_owned()));
+    }
+    Ok(foreign)
+}
+
+impl Context {
+    /// Says what it knows of the machine, and returns the executable's name.
+    fn describe(&self, foreign: &mut Foreign) -> Option<String> {
+        foreign.machine.hostname = self.host_name.clone().unwrap_or_default();
+        foreign.explain("host", self.host_name.as_ref());
+        foreign.explain("measured at", self.date.as_ref());
+        foreign.explain("executable", self.executable.as_ref());
+        foreign.explain("CPUs", self.num_cpus);
+        foreign.explain("CPU frequency", self.mhz_per_cpu.map(|mhz| format!("{mhz} MHz")));
+        foreign.explain("CPU frequency scaling", self.cpu_scaling_enabled);
+        foreign.explain("address-space randomisation", self.aslr_enabled);
+        foreign.explain("benchmark library", self.library_version.as_ref());
+        foreign.explain("benchmark library's build", self.library_build_type.as_ref());
+        let name = Path::new(self.executable.as_ref()?).file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+}
+
+impl Entry {
+    /// The benchmark with its arguments, without what says which aggregate this is.
+    fn benchmark(&self) -> &str {
+        let own = || AGGREGATES.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name);
+        self.run_name.as_deref().unwrap_or_else(own)
+    }
+
+    fn is_aggregate(&self) -> bool {
+        match self.run_type.as_deref() {
+            Some(kind) => kind == "aggregate",
+            None => AGGREGATES.iter().any(|end| self.name.ends_with(end)),
+        }
+    }
+
+    fn sample(&self, at: usize) -> ForeignSample {
+        let mut sample = ForeignSample::at(format!("benchmarks/{at}"));
+        let said = self.error_message.as_ref().or(self.skip_message.as_ref());
+        if self.error_occurred || said.is_some() {
+            let said = said.map_or("an error without a message", String::as_str);
+            sample.failure = Some(format!("{}: {said}", self.name));
+            return sample;
+        }
+        let nanos = match self.time_unit.as_deref() {
+            Some("us") => 1e3,
+            Some("ms") => 1e6,
+            Some("s") => 1e9,
+            _ => 1.0,
+        };
+        let time = |time: Number| time.0.map(|time| time * nanos);
+        let real = time(self.real_time);
+        sample.read(Metric::latency("real-time", "ns").primary(), real);
+        sample.read(Metric::latency("cpu-time", "ns"), time(self.cpu_time));
+        for (name, value) in &self.others {
+            if !NO_COUNTERS.contains(&name.as_str()) {
+                sample.read(counter(name), value.as_f64());
+            }
+        }
+        sample.seconds = real.zip(self.iterations.0).map(|(nanos, iterations)| nanos * iterations / 1e9);
+        sample
+    }
+}
+
+/// What a counter is: of a benchmark's own nothing is known but its name, so that neither way is better.
+fn counter(name: &str) -> Metric {
+    match name {
+        "bytes_per_second" => Metric::throughput(name, "B/s"),
+        "items_per_second" => Metric::throughput(name, "items/s"),
+        "allocs_per_iter" => Metric::resource(name, "allocations"),
+        "max_bytes_used" | "total_allocated_bytes" | "net_heap_growth" => Metric::resource(name, "B"),
+        _ => Metric::check(name, ""),
+    }
+}
+
+/// The axes in a benchmark's name: `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two threads.
+fn axes(cell: &mut ForeignCell, benchmark: &str) {
+    let mut name: Vec<&str> = Vec::new();
+    let mut arguments = 0;
+    for (at, part) in benchmark.split('/').enumerate() {
+        let is_number = |text: &str| text.parse::<f64>().is_ok();
+        match part.split_once(':') {
+            _ if at == 0 => name.push(part),
+            Some((argument, value)) if !argument.is_empty() && is_number(value) => cell.axis(argument, value),
+            None if matches!(part, "real_time" | "manual_time" | "process_time") => cell.axis(part, true),
+            None if is_number(part) => {
+                arguments += 1;
+                cell.axis(&format!("argument-{arguments}"), part);
+            }
+            // A fixture's method, and arguments of templates, may have slashes and colons of their own.
+            _ => name.push(part),
+        }
+    }
+    cell.axis("benchmark", name.join("/"));
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::{Class, Direction};
+
+    use super::*;
+
+    fn report(benchmarks: &str) -> Foreign {
+        let context = r#"{"host_name": "vm", "executable": "./build/bench", "num_cpus": 2}"#;
+        read(&format!("{{\"context\": {context}, \"benchmarks\": [{benchmarks}]}}")).unwrap()
+    }
+
+    const TWICE: &str = r#"
+        {"name": "BM_Copy/8", "run_name": "BM_Copy/8", "run_type": "iteration", "repetition_index": 0, "threads": 1,
+         "iterations": 1000, "real_time": 2.0, "cpu_time": 1.9, "time_unit": "us", "bytes_per_second": 4e9, "hits": 7},
+        {"name": "BM_Copy/8", "run_name": "BM_Copy/8", "run_type": "iteration", "repetition_index": 1, "threads": 1,
+         "iterations": 1000, "real_time": 2.2, "cpu_time": 2.1, "time_unit": "us", "bytes_per_second": 3e9, "hits": 8},
+        {"name": "BM_Copy/8_mean", "run_name": "BM_Copy/8", "run_type": "aggregate", "aggregate_name": "mean",
+         "iterations": 2, "real_time": 2.1, "cpu_time": 2.0, "time_unit": "us"}"#;
+
+    #[test]
+    fn repetitions_are_samples_and_aggregates_none() {
+        let foreign = report(TWICE);
+        let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
+        assert_eq!(cell.samples.len(), 2);
+        let value = |name: &str| {
+            let reading = cell.samples[1].readings.iter().find(|one| one.metric.name == name).unwrap();
+            (reading.value, reading.metric.class, reading.metric.direction)
+        };
+        assert_eq!(value("real-time"), (2200.0, Class::Latency, Direction::Lower));
+        assert_eq!(value("bytes_per_second"), (3e9, Class::Throughput, Direction::Higher));
+        assert_eq!(value("hits"), (8.0, Class::Check, Direction::Neither));
+        assert_eq!(cell.samples[0].readings.len(), 4);
+        assert_eq!(foreign.machine.hostname, "vm");
+    }
+
+    #[test]
+    fn where_there_is_nothing_but_aggregates_the_median_stands() {
+        let median = r#"{"name": "BM_median", "run_name": "BM", "run_type": "aggregate", "aggregate_name": "median",
+            "repetitions": 5, "real_time": 3, "cpu_time": 3, "time_unit": "ns"}"#;
+        let foreign = report(&format!("{median}, {}", median.replace("median", "cv")));
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 1));
+        assert!(foreign.cells[0].samples[0].findings[0].contains("median of 5"), "{foreign:?}");
+    }
+
+    #[test]
+    fn a_benchmark_that_failed_has_no_figures() {
+        let failed = r#"{"name": "BM", "run_type": "iteration", "error_occurred": true, "error_message": "no file",
+            "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}"#;
+        assert_eq!(report(failed).cells[0].samples[0].failure.as_deref(), Some("BM: no file"));
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let axes_of = |name: &str| {
+            let mut cell = ForeignCell::new(named(TEST), "");
+            axes(&mut cell, name);
+            cell.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(axes_of("BM_Copy/8/64/threads:2"), "argument-1=8 argument-2=64 benchmark=BM_Copy threads=2");
+        assert_eq!(axes_of("Fixture/Method/size:8/real_time"), "benchmark=Fixture/Method real_time=true size=8");
+        assert_eq!(axes_of("BM<std::pair<int, a::b>>/3"), "argument-1=3 benchmark=BM<std::pair<int, a::b>>");
+    }
+}

@@ -1,0 +1,130 @@
+//! iperf3's reports: each is one sample. Its intervals lie within a sample and are none themselves.
+
+mod figures;
+mod report;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wb_model::Bytes;
+
+use crate::foreign::{Foreign, ForeignCell};
+use crate::json::plain;
+use crate::words::named;
+use crate::{Format, ReadError, json};
+use report::{Report, Start, from_stream};
+
+const TEST: &str = "iperf3-json";
+const SUMMARY: &str = "a network, as iperf3 measured it";
+
+/// What of a test's start defines it, beside its axes. What is 0 is not asked for, and later versions have more names.
+const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target_bitrate", "fqrate", "gso"];
+
+/// Reads reports, or the lines of one.
+pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
+    let reports = match from_stream(text) {
+        Some(report) => vec![report],
+        None => json::documents::<Report>(Format::Iperf3, text)?,
+    };
+    let mut foreign = Foreign::default();
+    let failed = |report: &Report| report.error.clone().unwrap_or_else(|| "nothing of a test".to_owned());
+    for (at, report) in reports.iter().enumerate() {
+        let Some(test) = &report.start.test_start else {
+            if reports.len() == 1 {
+                return Err(ReadError::Failed { program: "iperf3", said: failed(report) });
+            }
+            foreign.notes.push(format!("report {at} has no result, iperf3 says: {}", failed(report)));
+            continue;
+        };
+        describe_machine(&mut foreign, &report.start);
+        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        describe(&mut cell, test, report);
+        cell.samples.push(figures::sample(format!("report/{at}"), report));
+        foreign.add(cell);
+    }
+    Ok(foreign)
+}
+
+fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Report) {
+    let number = |name: &str| test.get(name).and_then(Value::as_f64).filter(|number| *number != 0.0);
+    cell.axis("protocol", test.get("protocol").map_or_else(String::new, plain).to_ascii_lowercase());
+    cell.axis("streams", number("num_streams").unwrap_or(1.0));
+    let direction = match (report.is_bidirectional(), number("reverse")) {
+        (true, _) => "bidirectional",
+        (false, Some(_)) => "reverse",
+        (false, None) => "forward",
+    };
+    cell.axis("direction", direction);
+    if let Some(length) = number("blksize") {
+        cell.axis("length", Bytes(length as u64));
+    }
+    for name in PARAMS {
+        if let Some(value) = number(name) {
+            cell.param(name, value);
+        }
+    }
+}
+
+/// What `uname -a` says, as iperf3 tells it: system, host, release, version, machine.
+fn describe_machine(foreign: &mut Foreign, start: &Start) {
+    let words: Vec<&str> = start.system_info.split_whitespace().collect();
+    if let [_, host, kernel, .., arch] = words[..] {
+        foreign.machine.hostname = host.to_owned();
+        foreign.machine.kernel = kernel.to_owned();
+        foreign.machine.arch = arch.to_owned();
+        foreign.explain("host", Some(host));
+        foreign.explain("kernel", Some(kernel));
+    }
+    foreign.explain("iperf3 version", Some(&start.version));
+    foreign.explain("measured at", start.timestamp.as_ref().map(|timestamp| &timestamp.time));
+    foreign.explain("peer", start.connecting_to.as_ref().map(|peer| &peer.host));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = r#"{"start": {"version": "iperf 3.12", "system_info": "Linux vm 6.1.0-9 #1 SMP x86_64",
+        "test_start": {"protocol": "TCP", "num_streams": 2, "blksize": 131072, "omit": 0, "duration": 10, "reverse": 0}},
+        "intervals": [{"sum": {"bits_per_second": 7}}],
+        "end": {"sum_sent": {"seconds": 10.0, "bytes": 1250, "bits_per_second": 1000, "retransmits": 3},
+                "sum_received": {"seconds": 10.0, "bytes": 1125, "bits_per_second": 900},
+                "cpu_utilization_percent": {"host_total": 30.5, "remote_total": 60.5}}}"#;
+
+    #[test]
+    fn a_report_is_one_sample_and_what_was_received_decides() {
+        let foreign = read(REPORT).unwrap();
+        let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
+        assert_eq!(cell.axes, ["protocol", "streams", "direction", "length"]);
+        assert_eq!(
+            (cell.params["length"].to_string(), cell.params["duration"].to_string()),
+            ("128k".into(), "10".into())
+        );
+        let [sample] = &cell.samples[..] else { panic!("{cell:?}") };
+        let primary: Vec<_> = sample.readings.iter().filter(|one| one.metric.primary).collect();
+        assert_eq!((primary[0].metric.name.as_str(), primary[0].value, primary.len()), ("received", 900.0, 1));
+        assert_eq!((foreign.machine.hostname.as_str(), foreign.machine.kernel.as_str()), ("vm", "6.1.0-9"));
+    }
+
+    #[test]
+    fn several_reports_in_a_file_are_several_samples() {
+        let foreign = read(&format!("{REPORT}\n{REPORT}")).unwrap();
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 2));
+    }
+
+    #[test]
+    fn a_stream_of_lines_is_a_report() {
+        let Value::Object(report) = serde_json::from_str(REPORT).unwrap() else { panic!("no object") };
+        let line = |event: &str| format!("{{\"event\":\"{event}\",\"data\":{}}}\n", report[event]);
+        let text = line("start") + "{\"event\":\"interval\",\"data\":{}}\n" + &line("end");
+        assert_eq!(read(&text).unwrap(), read(REPORT).unwrap());
+    }
+
+    #[test]
+    fn a_test_that_failed_is_told_in_iperf3s_words() {
+        let text = r#"{"start": {"connected": [], "version": "iperf 3.12"}, "end": {}, "error": "unable to connect"}"#;
+        assert_eq!(read(text).unwrap_err().to_string(), "has no result: iperf3 says: unable to connect");
+        let late = REPORT.replacen("\"end\"", "\"error\": \"interrupted\", \"end\"", 1);
+        assert_eq!(read(&late).unwrap().cells[0].samples[0].failure.as_deref(), Some("iperf3: interrupted"));
+    }
+}

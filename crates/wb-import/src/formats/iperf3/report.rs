@@ -1,0 +1,134 @@
+//! iperf3's JSON, as far as it is read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::json::Number;
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Report {
+    #[serde(default)]
+    pub(super) start: Start,
+    #[serde(default)]
+    pub(super) end: End,
+    #[serde(default)]
+    pub(super) error: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Start {
+    #[serde(default)]
+    pub(super) version: String,
+    #[serde(default)]
+    pub(super) system_info: String,
+    #[serde(default)]
+    pub(super) timestamp: Option<Timestamp>,
+    #[serde(default)]
+    pub(super) connecting_to: Option<Peer>,
+    #[serde(default)]
+    pub(super) test_start: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Timestamp {
+    pub(super) time: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Peer {
+    pub(super) host: String,
+}
+
+/// With `--bidir`, what the server sent stands in the sums named `reverse`.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct End {
+    #[serde(default)]
+    pub(super) streams: Vec<Stream>,
+    /// Of datagrams: as the receiver saw them.
+    #[serde(default)]
+    pub(super) sum: Option<Sum>,
+    #[serde(default)]
+    pub(super) sum_sent: Option<Sum>,
+    #[serde(default)]
+    pub(super) sum_received: Option<Sum>,
+    #[serde(default)]
+    pub(super) sum_bidir_reverse: Option<Sum>,
+    #[serde(default)]
+    pub(super) sum_sent_bidir_reverse: Option<Sum>,
+    #[serde(default)]
+    pub(super) sum_received_bidir_reverse: Option<Sum>,
+    #[serde(default, rename = "cpu_utilization_percent")]
+    pub(super) cpu: Cpu,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Sum {
+    #[serde(default)]
+    pub(super) seconds: Number,
+    #[serde(default)]
+    pub(super) bits_per_second: Number,
+    #[serde(default)]
+    pub(super) retransmits: Number,
+    #[serde(default)]
+    pub(super) jitter_ms: Number,
+    #[serde(default)]
+    pub(super) lost_percent: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Stream {
+    #[serde(default)]
+    pub(super) sender: Option<Sender>,
+}
+
+/// Round trips in microseconds; zero where the sender is not at hand.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Sender {
+    #[serde(default)]
+    pub(super) mean_rtt: Number,
+    #[serde(default)]
+    pub(super) max_rtt: Number,
+}
+
+/// Of one CPU.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Cpu {
+    #[serde(default)]
+    pub(super) host_total: Number,
+    #[serde(default)]
+    pub(super) remote_total: Number,
+}
+
+impl Report {
+    /// Whether both sides sent.
+    pub(super) fn is_bidirectional(&self) -> bool {
+        let reverse = [&self.end.sum_sent_bidir_reverse, &self.end.sum_received_bidir_reverse];
+        reverse.iter().any(|sum| sum.is_some())
+    }
+}
+
+/// The report that the lines of `--json-stream` make, an event each; none where these are none.
+pub(super) fn from_stream(text: &str) -> Option<Report> {
+    #[derive(Deserialize)]
+    struct Line {
+        event: String,
+        data: Value,
+    }
+    let mut report = None;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let Ok(Line { event, data }) = serde_json::from_str(line) else {
+            // The last line may be cut off.
+            break;
+        };
+        let report: &mut Report = report.get_or_insert_default();
+        match event.as_str() {
+            "start" => report.start = serde_json::from_value(data).ok()?,
+            "end" => report.end = serde_json::from_value(data).ok()?,
+            "error" => report.error = Some(crate::json::plain(&data)),
+            _ => {}
+        }
+    }
+    report
+}

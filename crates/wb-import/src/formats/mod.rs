@@ -1,0 +1,8 @@
+//! A module for each format: from its text to a [`crate::Foreign`].
+
+pub(crate) mod fio;
+pub(crate) mod google_benchmark;
+pub(crate) mod hyperfine;
+pub(crate) mod iperf3;
+pub(crate) mod pbench;
+pub(crate) mod phoronix;

@@ -1,0 +1,313 @@
+//! The Phoronix Test Suite's `composite.xml`: a cell for each result of each system, a sample for each of its runs.
+
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+use serde::Deserialize;
+use wb_model::{Direction, Metric, ProfileName, TestName};
+
+use crate::foreign::{Foreign, ForeignCell, ForeignSample};
+use crate::words::{slug, test_name, without_secrets};
+use crate::{Format, ReadError};
+
+#[derive(Deserialize)]
+struct Suite {
+    #[serde(rename = "Generated", default)]
+    generated: Generated,
+    #[serde(rename = "System", default)]
+    systems: Vec<System>,
+    #[serde(rename = "Result", default)]
+    results: Vec<TestResult>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Generated {
+    title: String,
+    test_client: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct System {
+    identifier: String,
+    hardware: String,
+    software: String,
+    time_stamp: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct TestResult {
+    identifier: String,
+    title: String,
+    app_version: String,
+    arguments: String,
+    description: String,
+    scale: String,
+    /// HIB: higher is better; LIB: lower is.
+    proportion: String,
+    display_format: String,
+    data: Data,
+}
+
+#[derive(Default, Deserialize)]
+struct Data {
+    #[serde(rename = "Entry", default)]
+    entries: Vec<Entry>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Entry {
+    identifier: String,
+    value: String,
+    raw_string: String,
+}
+
+/// Reads a file: all its systems, or the one that was asked for.
+pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<Foreign, ReadError> {
+    let malformed = |why: String| ReadError::Malformed { format: Format::Phoronix, why };
+    let suite: Suite = quick_xml::de::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    let mut systems: Vec<&str> = Vec::new();
+    for entry in suite.results.iter().flat_map(|result| &result.data.entries) {
+        if !systems.contains(&entry.identifier.as_str()) {
+            systems.push(&entry.identifier);
+        }
+    }
+    if let Some(asked) = asked.filter(|asked| !systems.contains(asked)) {
+        let known = systems.iter().map(|system| (*system).to_owned()).collect();
+        return Err(ReadError::NoSystem { asked: asked.to_owned(), known });
+    }
+    systems.retain(|system| asked.is_none_or(|asked| asked == *system));
+    let mut foreign = Foreign::default();
+    describe(&mut foreign, &suite, &systems);
+    for (at, result) in suite.results.iter().enumerate() {
+        if !matches!(result.display_format.as_str(), "" | "BAR_GRAPH" | "BAR_ANALYZE_GRAPH") {
+            foreign.notes.push(format!("result {at} (`{}`), which is a {}", result.title, result.display_format));
+            continue;
+        }
+        for entry in result.data.entries.iter().filter(|entry| systems.contains(&entry.identifier.as_str())) {
+            let mut cell = result.cell(&mut foreign.secrets);
+            // Results of several systems are kept apart as profiles.
+            cell.profile = (systems.len() > 1).then(|| ProfileName::new(slug(&entry.identifier)).ok()).flatten();
+            cell.samples = entry.samples(at, result);
+            foreign.add(cell);
+        }
+    }
+    if foreign.cells.is_empty() {
+        let none = || "it has no result".to_owned();
+        return Err(ReadError::Empty(foreign.notes.first().map_or_else(none, Clone::clone)));
+    }
+    Ok(foreign)
+}
+
+/// Whether a text is XML; otherwise what is wrong with it.
+pub(crate) fn is_well_formed(text: &str) -> Result<(), String> {
+    let mut events = Reader::from_str(text);
+    let (mut elements, mut open) = (0, 0);
+    loop {
+        match events.read_event() {
+            Ok(Event::Eof) if elements == 0 => return Err("it has no element".to_owned()),
+            Ok(Event::Eof) if open > 0 => return Err("it ends within an element".to_owned()),
+            Ok(Event::Eof) => return Ok(()),
+            Ok(Event::Empty(_)) => elements += 1,
+            Ok(Event::Start(_)) => (elements, open) = (elements + 1, open + 1),
+            Ok(Event::End(_)) => open -= 1,
+            Ok(_) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// What is said of the run, and of the machine where it is one.
+fn describe(foreign: &mut Foreign, suite: &Suite, systems: &[&str]) {
+    foreign.explain("Phoronix Test Suite", Some(&suite.generated.test_client));
+    if !suite.generated.title.is_empty() {
+        foreign.metadata.insert("title".to_owned(), suite.generated.title.clone());
+    }
+    let known = |name: &str| suite.systems.iter().find(|system| system.identifier == name);
+    let [Some(system)] = systems.iter().map(|name| known(name)).collect::<Vec<_>>()[..] else { return };
+    foreign.explain("system", Some(&system.identifier));
+    foreign.explain("hardware", Some(&system.hardware));
+    foreign.explain("software", Some(&system.software));
+    foreign.explain("measured at", Some(&system.time_stamp));
+    let part = |of: &str, name: &str| {
+        let parts = of.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": "));
+        parts.unwrap_or_default().to_owned()
+    };
+    // `6.1.0-9-amd64 (x86_64)`
+    let kernel = part(&system.software, "Kernel");
+    let (release, arch) = kernel.split_once(" (").unwrap_or((&kernel, ""));
+    foreign.machine.kernel = release.to_owned();
+    foreign.machine.arch = arch.trim_end_matches(')').to_owned();
+    foreign.machine.cpu_model = part(&system.hardware, "Processor");
+    foreign.explain("kernel", Some(release));
+}
+
+impl TestResult {
+    /// A cell without samples.
+    fn cell(&self, secrets: &mut Vec<(String, String)>) -> ForeignCell {
+        let (test, version) = self.test();
+        let mut cell = ForeignCell::new(test, format!("{}, as the Phoronix Test Suite measured it", self.subject()));
+        if let Some(version) = version {
+            cell.param("profile-version", version);
+        }
+        cell.param("arguments", without_secrets(&self.arguments, secrets));
+        let mut others = Vec::new();
+        for part in self.description.split(" - ").filter(|part| !part.trim().is_empty()) {
+            match part.split_once(": ") {
+                Some((name, value)) => cell.axis(name.trim(), value.trim()),
+                None => others.push(part.trim()),
+            }
+        }
+        if !others.is_empty() {
+            cell.axis("description", others.join(" - "));
+        }
+        cell.axis("scale", &self.scale);
+        cell
+    }
+
+    /// What is measured, for people: the same for all results of a test.
+    fn subject(&self) -> String {
+        if self.identifier.is_empty() { self.title.clone() } else { self.base().0.to_owned() }
+    }
+
+    /// `pts/openssl-3.1.0` is the test `openssl`, version 3.1: the last number changes no figure.
+    fn test(&self) -> (TestName, Option<String>) {
+        let (name, version) = self.base();
+        let version = version.map(|version| version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
+        (test_name("pts", if name.is_empty() { &self.title } else { name }), version)
+    }
+
+    fn base(&self) -> (&str, Option<&str>) {
+        let own = self.identifier.rsplit('/').next().unwrap_or_default();
+        let is_version = |text: &str| text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('.');
+        match own.rsplit_once('-') {
+            Some((name, version)) if is_version(version) => (name, Some(version)),
+            _ => (own, None),
+        }
+    }
+
+    /// What its figure is. Times are latencies; something else of which less is better is a cost.
+    fn metric(&self) -> Metric {
+        let (unit, is_time) = match self.scale.as_str() {
+            "Seconds" | "seconds" | "Second" | "s" => ("s", true),
+            "Milliseconds" | "ms" | "Average Latency in Milliseconds" => ("ms", true),
+            "Microseconds" | "us" | "usec" => ("us", true),
+            "Nanoseconds" | "ns" => ("ns", true),
+            scale => (scale, scale.starts_with("ns/") || scale.starts_with("ms/") || scale.starts_with("us/")),
+        };
+        let metric = match (self.proportion.as_str(), is_time) {
+            ("LIB", true) => Metric::latency("result", unit),
+            ("LIB", false) => Metric::resource("result", unit),
+            _ => Metric::throughput("result", unit),
+        };
+        let direction = match self.proportion.as_str() {
+            "HIB" => Direction::Higher,
+            "LIB" => Direction::Lower,
+            _ => Direction::Neither,
+        };
+        metric.direction(direction).primary()
+    }
+}
+
+impl Entry {
+    /// Its runs; where these are not in the file, the value over them stands as one. A test that failed has no value.
+    fn samples(&self, at: usize, result: &TestResult) -> Vec<ForeignSample> {
+        let place = |run: usize| ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
+        let runs: Vec<f64> = self.raw_string.split(':').filter_map(number).collect();
+        let value = number(&self.value);
+        let mut samples: Vec<ForeignSample> = Vec::new();
+        for (run, value) in runs.iter().copied().enumerate() {
+            let mut sample = place(run);
+            sample.read(result.metric(), Some(value));
+            samples.push(sample);
+        }
+        if samples.is_empty() {
+            let mut sample = place(0);
+            match value {
+                Some(_) => {
+                    sample.read(result.metric(), value);
+                    sample.findings.push("its one sample is the value over all runs: the file has no other".to_owned());
+                }
+                None => sample.failure = Some(format!("{}: the test suite has no result", result.title)),
+            }
+            samples.push(sample);
+        }
+        samples
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Class;
+
+    use super::*;
+
+    fn suite(entries: &str, scale: &str, proportion: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?><PhoronixTestSuite><Generated><Title>t</Title></Generated>\
+             <System><Identifier>a</Identifier><Hardware>Processor: X 1 @ 2GHz (4 Cores), Memory: 8GB</Hardware>\
+             <Software>OS: Debian 12, Kernel: 6.1.0-9 (x86_64)</Software></System>\
+             <Result><Identifier>pts/openssl-3.1.2</Identifier><Title>OpenSSL</Title><Arguments>sha256</Arguments>\
+             <Description>Algorithm: SHA256</Description><Scale>{scale}</Scale><Proportion>{proportion}</Proportion>\
+             <DisplayFormat>BAR_GRAPH</DisplayFormat><Data>{entries}</Data></Result></PhoronixTestSuite>"
+        )
+    }
+
+    fn entry(system: &str, value: &str, raw: &str) -> String {
+        format!("<Entry><Identifier>{system}</Identifier><Value>{value}</Value><RawString>{raw}</RawString></Entry>")
+    }
+
+    #[test]
+    fn runs_are_samples_and_the_proportion_says_which_way_is_better() {
+        let foreign = read(&suite(&entry("a", "2", "1:2:3"), "byte/s", "HIB"), None).unwrap();
+        let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
+        assert_eq!(
+            (cell.test.as_str(), cell.samples.len(), cell.axes.join(" ")),
+            ("pts-openssl", 3, "Algorithm scale".into())
+        );
+        assert_eq!(cell.params["profile-version"].to_string(), "3.1");
+        let metric = &cell.samples[0].readings[0].metric;
+        assert_eq!((metric.class, metric.direction, metric.primary), (Class::Throughput, Direction::Higher, true));
+        assert_eq!(
+            (foreign.machine.kernel.as_str(), foreign.machine.cpu_model.as_str()),
+            ("6.1.0-9", "X 1 @ 2GHz (4 Cores)")
+        );
+        let lower = read(&suite(&entry("a", "2", ""), "Seconds", "LIB"), None).unwrap();
+        let metric = &lower.cells[0].samples[0].readings[0].metric;
+        assert_eq!((metric.class, metric.direction, metric.unit.as_str()), (Class::Latency, Direction::Lower, "s"));
+        assert_eq!(lower.cells[0].samples[0].findings.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_xml_is_told() {
+        assert_eq!(is_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
+        for broken in ["", "mere text", "<a", "<a></b>", "<a><b></b>"] {
+            assert!(is_well_formed(broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn systems_are_profiles_unless_one_is_chosen() {
+        let text = suite(&(entry("a", "2", "1:3") + &entry("New kernel", "4", "4:4")), "byte/s", "HIB");
+        let profiles = |asked| -> Vec<Option<String>> {
+            let cells = read(&text, asked).unwrap().cells;
+            cells.into_iter().map(|cell| cell.profile.map(|profile| profile.to_string())).collect()
+        };
+        assert_eq!(profiles(None), [Some("a".to_owned()), Some("New-kernel".to_owned())]);
+        assert_eq!(profiles(Some("a")), [None]);
+        let error = read(&text, Some("b")).unwrap_err();
+        assert_eq!(error.to_string(), "has no system `b`: it has a, New kernel");
+    }
+
+    #[test]
+    fn a_test_without_a_result_has_failed() {
+        let foreign = read(&suite(&entry("a", "", ""), "byte/s", "HIB"), None).unwrap();
+        assert!(foreign.cells[0].samples[0].failure.is_some());
+    }
+}

@@ -1,0 +1,162 @@
+//! run-perf's layout: what the place of a file says of it. Results lie in `PROFILE/TEST/SERIAL/result.json`; what went
+//! wrong lies in folders `__error…__`, beside these or in them.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use wb_model::{ProfileName, Serial};
+
+use crate::foreign::{Foreign, ForeignCell, ForeignSample};
+use crate::formats::pbench;
+use crate::words::{named, slug};
+
+/// What stands at the top of a build.
+const METADATA: &str = "RUNPERF_METADATA";
+/// A test's results.
+const RESULT: &str = "result.json";
+/// An error's text.
+const EXCEPTION: &str = "exception";
+
+/// The profile and the serial that folders say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) profile: Option<ProfileName>,
+    pub(crate) serial: Option<Serial>,
+}
+
+/// Whether a folder of this name holds an error.
+pub(crate) fn is_error(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("__error") && name.ends_with("__"))
+}
+
+/// Whether a file is the text of an error.
+pub(crate) fn is_exception(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::file_name);
+    path.file_name() == Some(OsStr::new(EXCEPTION)) && folder.is_some_and(is_error)
+}
+
+/// Whether a file lies under a serial that is no number: run-perf's users rename what is not to be compared.
+pub(crate) fn is_put_aside(path: &Path) -> bool {
+    let serial = name(path, 1).filter(|serial| !serial.starts_with(|c: char| c.is_ascii_digit()));
+    path.file_name() == Some(OsStr::new(RESULT)) && serial.is_some() && is_in_layout(path)
+}
+
+/// The place of a file of results; nothing of one that lies elsewhere.
+pub(crate) fn place(path: &Path) -> Place {
+    let Ok(path) = std::path::absolute(path) else { return Place::default() };
+    let serial: Option<Serial> = name(&path, 1).and_then(|serial| slug(serial).parse().ok());
+    match serial {
+        Some(serial) if matches!(serial, Serial::Position(_)) || is_in_layout(&path) => {
+            Place::of(&path, 3, Some(serial))
+        }
+        _ => Place::default(),
+    }
+}
+
+/// An error, as a cell that failed.
+pub(crate) fn error(path: &Path, text: &str) -> (Place, Foreign) {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // In the folder of a build, of a profile, of a test or of a serial.
+    let depth = (2..6).find(|level| full.ancestors().nth(*level).is_some_and(is_build)).map_or(0, |level| level - 2);
+    let test = (depth >= 2).then(|| name(&full, depth)).flatten();
+    let serial = (depth == 3).then(|| name(&full, 2)).flatten();
+    let place = match depth {
+        0 => Place::default(),
+        depth => Place::of(&full, depth + 1, serial.and_then(|serial| slug(serial).parse().ok())),
+    };
+    let (test, summary) = match test {
+        Some(test) => pbench::test(test),
+        None => (named("run-perf"), "what run-perf itself did".to_owned()),
+    };
+    let mut cell = ForeignCell::new(test, summary);
+    cell.axis("error", name(&full, 1).unwrap_or_default());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = if words.is_empty() { "an error without a text".to_owned() } else { words.join(" ") };
+    cell.samples.push(ForeignSample { failure: Some(said), ..ForeignSample::at(EXCEPTION) });
+    let mut foreign = Foreign::default();
+    foreign.add(cell);
+    (place, foreign)
+}
+
+impl Place {
+    fn of(path: &Path, profile: usize, serial: Option<Serial>) -> Self {
+        Self { profile: name(path, profile).and_then(|name| ProfileName::new(name).ok()), serial }
+    }
+}
+
+/// The name of the folder so many levels above a file.
+fn name(path: &Path, levels: usize) -> Option<&str> {
+    path.ancestors().nth(levels)?.file_name()?.to_str()
+}
+
+fn is_build(folder: &Path) -> bool {
+    folder.join(METADATA).is_file()
+}
+
+/// Whether a file lies as deep in a build as results do, or beside results that are numbered.
+fn is_in_layout(path: &Path) -> bool {
+    let Ok(path) = std::path::absolute(path) else { return false };
+    let is_position = |name: &OsStr| matches!(name.to_str().map(str::parse), Some(Ok(Serial::Position(_))));
+    let numbered = |test: &Path| {
+        fs::read_dir(test).is_ok_and(|serials| serials.flatten().any(|serial| is_position(&serial.file_name())))
+    };
+    path.ancestors().nth(4).is_some_and(is_build) || path.ancestors().nth(2).is_some_and(numbered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A build's folder; empty files in it say that they are there.
+    fn build(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in files.iter().map(|file| root.path().join(file)) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::File::create(file).unwrap();
+        }
+        root
+    }
+
+    fn told(place: &Place) -> String {
+        let profile = place.profile.as_ref().map_or("-", |profile| profile.as_str());
+        format!("{profile} {}", place.serial.as_ref().map_or("-".to_owned(), ToString::to_string))
+    }
+
+    #[test]
+    fn folders_say_the_profile_and_the_serial() {
+        assert_eq!(told(&place(Path::new("b/Tuned/fio/0003/result.json"))), "Tuned 0003");
+        for elsewhere in ["b/Tuned/fio/result.json", "result.json", "/"] {
+            assert_eq!(place(Path::new(elsewhere)), Place::default(), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn serials_that_are_no_numbers_are_put_aside() {
+        let root =
+            build(&["b/RUNPERF_METADATA", "b/P/fio/odd/result.json", "c/P/fio/0000/x", "c/P/fio/odd/result.json"]);
+        for build in ["b", "c"] {
+            let path = root.path().join(build).join("P/fio/odd/result.json");
+            assert!(is_put_aside(&path), "{build}");
+            assert_eq!(told(&place(&path)), "P odd");
+        }
+        let elsewhere = build(&["fio_2020/1-read/sample1/result.json"]);
+        assert!(!is_put_aside(&elsewhere.path().join("fio_2020/1-read/sample1/result.json")));
+        assert!(!is_put_aside(&root.path().join("c/P/fio/0000/result.json")));
+    }
+
+    #[test]
+    fn errors_are_cells_that_failed_as_far_as_they_say_which() {
+        let root = build(&["b/RUNPERF_METADATA"]);
+        let of = |path: &str, text: &str| {
+            let (place, foreign) = error(&root.path().join("b").join(path), text);
+            let cell = &foreign.cells[0];
+            format!("{} {} {}: {}", told(&place), cell.test, cell.case(), cell.samples[0].failure.as_ref().unwrap())
+        };
+        let wanted = "P 0001 pbench-fio error=__error0__: no disk";
+        assert_eq!(of("P/fio/0001/__error0__/exception", "no\n disk\n"), wanted);
+        assert_eq!(of("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
+        assert_eq!(of("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
+        assert_eq!(of("__error0__/exception", ""), "- - run-perf error=__error0__: an error without a text");
+    }
+}

@@ -1,0 +1,56 @@
+//! Imported runs, compared as any runs are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wb_compare::{Builds, ReadOptions, Source, Statistic, Value};
+
+use crate::lab::Lab;
+
+fn builds(sources: &[PathBuf]) -> Builds {
+    let source = |path: &PathBuf| Source { name: "b".into(), runs: vec![path.clone()], profiles: BTreeMap::new() };
+    let sources: Vec<Source> = sources.iter().map(source).collect();
+    let read = wb_compare::read(&sources, &ReadOptions::default()).unwrap();
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    read.builds
+}
+
+/// The means of a folder, by what names them whichever program did.
+fn means(folder: &Path) -> BTreeMap<String, f64> {
+    let builds = builds(&[folder.to_owned()]);
+    let mean = |row| {
+        let id = builds.id(row, Statistic::Mean);
+        let case = id.case.trim_start_matches("iteration=");
+        let name = format!("{}/{}/{case}/{}/{}", id.profile, id.serial, id.class, id.metric);
+        match builds.list()[0].value(row, Statistic::Mean) {
+            Value::Known(mean) => Some((name, mean)),
+            _ => None,
+        }
+    };
+    builds.rows().filter_map(mean).collect()
+}
+
+#[test]
+fn imported_results_of_run_perf_have_the_means_of_its_folders() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");
+    if !folder.is_dir() {
+        println!("SKIPPED: run-perf's builds are not beside the repository (../shared/data/run-perf)");
+        return;
+    }
+    let lab = Lab::new();
+    let mut compared = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let build = entry.unwrap().path();
+        if !build.is_dir() {
+            continue;
+        }
+        let name = build.file_name().unwrap().to_string_lossy().into_owned();
+        lab.try_import(&name, std::slice::from_ref(&build)).unwrap();
+        lab.study(&name);
+        let (direct, imported) = (means(&build), means(&lab.path(&name)));
+        assert!(direct.len() >= 3, "{name}: {direct:?}");
+        assert_eq!(direct, imported, "{name}");
+        compared += 1;
+    }
+    assert_eq!(compared, 6);
+}

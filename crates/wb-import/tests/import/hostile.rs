@@ -1,0 +1,138 @@
+//! Whatever a file holds: it is imported, or named with what is wrong with it. Nothing panics, nothing takes forever.
+
+use proptest::prelude::*;
+use wb_import::{Format, ReadError, ReadOptions, read};
+
+use crate::lab::{Lab, text};
+
+const EXAMPLES: [(&str, Format); 7] = [
+    ("pbench.json", Format::Pbench),
+    ("fio.json", Format::Fio),
+    ("fio-normal-json+.txt", Format::Fio),
+    ("iperf3-udp.json", Format::Iperf3),
+    ("hyperfine.json", Format::Hyperfine),
+    ("google-benchmark.json", Format::GoogleBenchmark),
+    ("phoronix.xml", Format::Phoronix),
+];
+
+/// Reads a text as every format, and tells its errors.
+fn survives(text: &str) {
+    for format in Format::ALL.map(Some).into_iter().chain([None]) {
+        match read(text, ReadOptions { format, system: None, include_incorrect: true }) {
+            Ok((_, foreign)) => {
+                assert!(!foreign.cells.is_empty() || !foreign.notes.is_empty());
+                let readings = foreign.cells.iter().flat_map(|cell| &cell.samples).flat_map(|sample| &sample.readings);
+                assert!(readings.clone().all(|reading| reading.value.is_finite()));
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+#[test]
+fn every_example_shows_its_format() {
+    for (name, format) in EXAMPLES {
+        assert_eq!(read(&text(name), ReadOptions::default()).unwrap().0, format, "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_malformed_as_what_it_was() {
+    for (name, format) in EXAMPLES {
+        let whole = text(name);
+        let cut = &whole[..whole.len() * 2 / 3];
+        let error = read(cut, ReadOptions::default()).unwrap_err();
+        let is_named = matches!(&error, ReadError::Malformed { format: named, .. } if *named == format);
+        assert!(is_named, "{name}: {error}");
+    }
+}
+
+#[test]
+fn deep_nests_and_many_beginnings_end() {
+    for open in ["[", "{\"a\":", "{\"jobs\":[", "<a>", "\n{", "{}\n", "{\"fio version\":\"\",\"jobs\":["] {
+        survives(&open.repeat(20_000));
+    }
+    survives(&format!("<PhoronixTestSuite><Result>{}", "<Data>".repeat(20_000)));
+}
+
+#[test]
+fn figures_that_are_none_are_left_out() {
+    let odd = ["null", "\"NaN\"", "\"\"", "[]", "{}", "true", "-1", "1e308"];
+    for (name, _) in EXAMPLES {
+        let whole = text(name);
+        for odd in odd {
+            survives(
+                &whole.replace("0.4111", odd).replace("9.61e+01", odd).replace("71012", odd).replace("100000.25", odd),
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_text_panics(text: String) {
+        survives(&text);
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        survives(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_damaged_example_panics(
+        which in 0..EXAMPLES.len(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..60, "[\\x00-\\x7f]{0,6}"), 1..6),
+    ) {
+        let mut text: Vec<char> = text(EXAMPLES[which].0).chars().collect();
+        for (at, length, with) in edits {
+            let at = at.index(text.len());
+            let end = (at + length).min(text.len());
+            text.splice(at..end, with.chars());
+            if text.is_empty() {
+                break;
+            }
+        }
+        survives(&text.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn no_value_of_another_kind_panics(
+        which in 0..EXAMPLES.len(), at: prop::sample::Index,
+        with in prop_oneof![Just("null"), Just("[]"), Just("{}"), Just("\"x\""), Just("-7"), Just("1e300"), Just("true")],
+    ) {
+        // Every value of every field is replaced in some case.
+        let text = text(EXAMPLES[which].0);
+        let fields: Vec<usize> = text.match_indices(':').map(|(at, _)| at + 1).collect();
+        let from = fields[at.index(fields.len())];
+        let length = text[from..].find([',', '\n', '}', ']']).unwrap_or(0);
+        survives(&format!("{} {with}{}", &text[..from], &text[from + length..]));
+    }
+}
+
+proptest! {
+    // Each case makes runs, which are flushed to the device.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_imported_of_damaged_bytes_can_be_studied(
+        which in 0..EXAMPLES.len(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        digits: bool,
+    ) {
+        let mut bytes = text(EXAMPLES[which].0).into_bytes();
+        for (at, byte) in edits {
+            // Other digits leave a file that is one of its format.
+            let places: Vec<usize> = (0..bytes.len()).filter(|at| !digits || bytes[*at].is_ascii_digit()).collect();
+            let at = places[at.index(places.len())];
+            bytes[at] = if digits { b'0' + byte % 10 } else { byte };
+        }
+        let lab = Lab::new();
+        let report = lab.try_import("R", &[lab.write("damaged", bytes)]).unwrap();
+        if report.samples() > 0 {
+            prop_assert!(!lab.study("R").cells.is_empty());
+        }
+    }
+}

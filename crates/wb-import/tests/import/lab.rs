@@ -1,0 +1,99 @@
+//! A small world of its own for each test: files to import, and runs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use wb_import::{Format, ImportError, Names, Report, Request, import};
+use wb_record::RunFolder;
+use wb_study::Study;
+use wb_tests::Registry;
+
+pub(crate) struct Lab {
+    folder: TempDir,
+    pub(crate) names: Names,
+    pub(crate) format: Option<Format>,
+    pub(crate) strict: bool,
+    pub(crate) include_incorrect: bool,
+}
+
+/// An example of a program's results.
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// The text of an example.
+pub(crate) fn text(name: &str) -> String {
+    std::fs::read_to_string(example(name)).unwrap()
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder, names: Names::default(), format: None, strict: false, include_incorrect: false }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn try_import(&self, run: &str, paths: &[PathBuf]) -> Result<Report, ImportError> {
+        import(&Request {
+            folder: &self.path(run),
+            paths,
+            format: self.format,
+            names: self.names.clone(),
+            include_incorrect: self.include_incorrect,
+            strict: self.strict,
+            command: vec!["weighbridge".to_owned(), "import".to_owned()],
+            metadata: BTreeMap::from([("build".to_owned(), "8".to_owned())]),
+            version: "0",
+            program_sha256: String::new(),
+            boot_id: String::new(),
+        })
+    }
+
+    /// Imports examples, all of which can be.
+    pub(crate) fn import(&self, run: &str, examples: &[&str]) -> Report {
+        let paths: Vec<PathBuf> = examples.iter().map(|name| example(name)).collect();
+        let report = self.try_import(run, &paths).unwrap();
+        let left_out: Vec<String> = report.left_out().map(|(path, why)| format!("{} {why}", path.display())).collect();
+        assert_eq!(left_out, [""; 0]);
+        report
+    }
+
+    /// Studies a run as any run is studied, and writes its results.
+    pub(crate) fn study(&self, run: &str) -> Study {
+        let run = RunFolder::open(&self.path(run)).unwrap();
+        let mut registry = Registry::built_in();
+        let passed_over = registry.add_folder(&run.tests()).unwrap();
+        assert!(passed_over.is_empty(), "{passed_over:?}");
+        let study = wb_study::study(&run, &registry).unwrap();
+        wb_study::write_results(&run, &study).unwrap();
+        study
+    }
+
+    /// All that stands in the files of a run.
+    pub(crate) fn everything(&self, run: &str) -> String {
+        let mut folders = vec![self.path(run)];
+        let mut all = String::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    all += &String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap());
+                }
+            }
+        }
+        all
+    }
+}

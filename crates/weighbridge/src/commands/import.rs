@@ -1,0 +1,100 @@
+//! `weighbridge import`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_import::{FileReport, Format, Names, Report, Request};
+use wb_model::secrets::masked_words;
+use wb_model::{CellId, counted};
+use wb_plan::Catalogue;
+use wb_record::RunFolder;
+use wb_sys::SysRoot;
+use wb_tests::Registry;
+
+use super::definitions::registry;
+use super::{print_json, print_text, this_programs_hash};
+use crate::cli::import::ImportArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Takes results of other programs into a run, studies it, and shows the summary.
+pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error> {
+    if let Some(test) = args.test.as_ref().filter(|test| Registry::built_in().declaration(test.as_str()).is_some()) {
+        return Err(Error::Usage {
+            what: format!("`{test}` is a test of this program, and imported results are of another"),
+            help: format!("choose another name with --test, `{test}-imported` say"),
+        });
+    }
+    let ImportArgs { test, profile, id, system, .. } = args;
+    let report = wb_import::import(&Request {
+        folder: &args.into,
+        paths: &args.paths,
+        format: args.format,
+        names: Names { test, profile, id, system },
+        include_incorrect: args.include_incorrect,
+        strict: args.strict,
+        command: std::env::args().map(|word| masked_words(&word)).collect(),
+        metadata: args.metadata.into_iter().collect::<BTreeMap<_, _>>(),
+        version: env!("CARGO_PKG_VERSION"),
+        program_sha256: this_programs_hash()?,
+        boot_id: SysRoot::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+    })?;
+    tell(&report, console);
+    if report.files.iter().all(|file| file.became.is_err()) {
+        return Err(nothing(&report));
+    }
+    let run = RunFolder::open(&args.into)?;
+    let study = wb_study::study(&run, &registry(&[], Some(&run.tests()))?)?;
+    wb_study::write_results(&run, &study)?;
+    if args.json {
+        print_json(&study)?;
+    } else {
+        print_text(&wb_report::text::summary(&study, console.out))?;
+        print_text(&format!("\nrun folder: {}\n", args.into.display()))?;
+    }
+    if report.left_out().next().is_some() {
+        return Ok(Exit::FellShort);
+    }
+    if report.samples() == 0 {
+        eprintln!("nothing to do: {} has all of these samples already", args.into.display());
+        return Ok(Exit::Nothing);
+    }
+    let imported: BTreeSet<CellId> = run.run_file()?.entries.pop().into_iter().flat_map(|entry| entry.cells).collect();
+    let short = study.cells.iter().any(|cell| cell.outcome.falls_short() && imported.contains(&cell.cell));
+    Ok(if short { Exit::FellShort } else { Exit::Fine })
+}
+
+/// Says what became of each file: of those that were left out always, of the others unless it is to be quiet.
+fn tell(report: &Report, console: &Console) {
+    for FileReport { path, became } in &report.files {
+        let path = path.display();
+        match became {
+            Err(why) => eprintln!("warning: {path}: {why}; it is left out"),
+            Ok(_) if console.quiet => {}
+            Ok(imported) => {
+                let already = match imported.already {
+                    0 => String::new(),
+                    already => format!(", {already} more that the run has already"),
+                };
+                let (cells, samples) = (counted(imported.cells, "cell"), counted(imported.samples, "sample"));
+                eprintln!("{path}: {}, {cells}, {samples}{already}", imported.format);
+                imported.notes.iter().for_each(|note| eprintln!("note: {path}: {note}"));
+            }
+        }
+    }
+    if report.passed_over > 0 && !console.quiet {
+        eprintln!("note: passed over {} in folders: of no known format", counted(report.passed_over, "file"));
+    }
+    if report.incorrect > 0 && !console.quiet {
+        let count = counted(report.incorrect, "result");
+        eprintln!("note: left out {count} (an error, or a serial that is no number): see --include-incorrect");
+    }
+}
+
+fn nothing(report: &Report) -> Error {
+    let help = format!("results of {} can be imported; docs/import.md says which files these are", Format::names());
+    match report.files.len() {
+        0 => Error::Nothing { what: "there is no file of results".to_owned(), help },
+        _ => Error::FellShort { what: "nothing could be imported".to_owned(), help },
+    }
+}

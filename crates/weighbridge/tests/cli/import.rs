@@ -1,0 +1,102 @@
+//! Results of other programs, imported as a user types it.
+
+use std::path::Path;
+
+use crate::lab::Lab;
+
+/// An example of a program's results.
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../wb-import/tests/data").join(name).display().to_string()
+}
+
+#[test]
+fn imported_results_are_a_run_that_can_be_read_in_every_form() {
+    let lab = Lab::new();
+    let files: Vec<String> =
+        ["pbench.json", "fio.json", "fio-normal-json+.txt", "iperf3-udp.json", "hyperfine.json"].map(example).into();
+    let ran = lab.weighbridge(&format!("import -o R --metadata build=8 {}", files.join(" ")));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("hyperfine.json: hyperfine, 2 cells, 14 samples\n"), "{}", ran.err);
+    for line in ["summary R", "format R", "study R", "solve R", "report R --html R/report.html --csv R/figures"] {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.code, 0, "{line}: {}", ran.seen());
+        assert!(!ran.err.contains("warning"), "{line}: {}", ran.err);
+    }
+    let page = std::fs::read_to_string(lab.path("R/report.html")).unwrap();
+    assert!(page.contains("hyperfine") && page.contains("6.1.0-9-amd64"));
+    assert!(!lab.weighbridge("format R").out.contains("hunter2"));
+    let again = lab.weighbridge(&format!("import -o R {}", files.join(" ")));
+    assert_eq!(again.code, 4, "{}", again.seen());
+    assert!(again.err.contains("nothing to do"), "{}", again.err);
+}
+
+#[test]
+fn imported_runs_are_compared_in_the_right_direction() {
+    let lab = Lab::new();
+    let text = std::fs::read_to_string(example("hyperfine.json")).unwrap();
+    let mut slower: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for result in slower["results"].as_array_mut().unwrap() {
+        for time in result["times"].as_array_mut().unwrap() {
+            *time = (time.as_f64().unwrap() * 1.2).into();
+        }
+    }
+    lab.write("slower.json", &slower.to_string());
+    assert_eq!(lab.weighbridge(&format!("import -o old {}", example("hyperfine.json"))).code, 0);
+    assert_eq!(lab.weighbridge("import -o new slower.json").code, 0);
+    let ran = lab.weighbridge("compare old new --trust-single-run");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert_eq!(lab.weighbridge("compare new old --trust-single-run").code, 0);
+    assert_eq!(lab.weighbridge("compare old old").code, 0);
+}
+
+#[test]
+fn what_cannot_be_imported_is_told_and_hinders_nothing_else() {
+    let lab = Lab::new();
+    lab.write("in/bad.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");
+    std::fs::copy(example("fio.json"), lab.path("in/good.json")).unwrap();
+    let ran = lab.weighbridge("import -o R in");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let told = "warning: in/bad.json: is malformed as fio: line 1, column 37: EOF while parsing a list; it is left out";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    let strict = lab.weighbridge("import --strict -o S in");
+    assert_eq!(strict.code, 1, "{}", strict.seen());
+    assert!(strict.err.starts_with("error: in/bad.json is malformed as fio"), "{}", strict.err);
+    assert!(!lab.path("S").exists());
+    let alone = lab.weighbridge("import -o S in/bad.json nowhere.json");
+    assert_eq!(alone.code, 3, "{}", alone.seen());
+    assert!(alone.err.contains("error: nothing could be imported\nhelp: results of pbench, fio,"), "{}", alone.err);
+    let failed = lab.weighbridge(&format!("import -o F {}", example("google-benchmark.json")));
+    assert_eq!(failed.code, 3, "{}", failed.seen());
+    assert!(failed.out.contains("BM_Open: no such file"), "{}", failed.out);
+}
+
+#[test]
+fn errors_of_run_perf_are_told_of_and_taken_where_they_are_asked_for() {
+    let lab = Lab::new();
+    lab.write("b/Tuned/fio/__error0__/exception", "the guest did not boot");
+    std::fs::copy(example("hyperfine.json"), lab.path("b/hf.json")).unwrap();
+    lab.write("b/RUNPERF_METADATA", "build:1");
+    let ran = lab.weighbridge("import -o R b");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("note: left out 1 result (an error,"), "{}", ran.err);
+    let all = lab.weighbridge("import -o R --include-incorrect b");
+    assert_eq!(all.code, 3, "{}", all.seen());
+    assert!(all.out.contains("failed: crashed (the guest did not boot)"), "{}", all.out);
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_told() {
+    let lab = Lab::new();
+    let shadow = lab.weighbridge(&format!("import -o R --test fio {}", example("fio.json")));
+    assert_eq!(shadow.code, 1);
+    assert!(shadow.err.starts_with("error: `fio` is a test of this program"), "{}", shadow.err);
+    let format = lab.weighbridge(&format!("import -o R --format xml {}", example("fio.json")));
+    assert_eq!(format.code, 1);
+    assert!(format.err.contains("`xml` is no format: pbench, fio, iperf3,"), "{}", format.err);
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    assert_eq!(lab.weighbridge("import -o R empty").code, 4);
+    lab.write("letters/mine.txt", "mine");
+    let foreign = lab.weighbridge(&format!("import -o letters {}", example("fio.json")));
+    assert_eq!(foreign.code, 1, "{}", foreign.seen());
+    assert!(foreign.err.contains("is no run folder"), "{}", foreign.err);
+}
