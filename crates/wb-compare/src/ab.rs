@@ -50,7 +50,7 @@ pub enum BadRule {
     #[error("variants are compared with the first: at least two are needed")]
     Alone,
     /// The rate is out of what the rule can hold.
-    #[error("a rate of {rate} among {variants} variants is {each} for each: 0.0005 to 0.5 are possible")]
+    #[error("an error rate of {} % among {variants} variants is {} % for each: 0.05 % to 50 % are possible", .rate * 100.0, .each * 100.0)]
     Rate {
         /// As it was given.
         rate: f64,
@@ -60,7 +60,7 @@ pub enum BadRule {
         each: f64,
     },
     /// However far apart variants are, so few blocks cannot show it.
-    #[error("{most} blocks cannot tell {variants} variants apart at a rate of {rate}: at least {needed} are needed")]
+    #[error("{most} blocks cannot tell {variants} variants apart at an error rate of {} %: at least {needed} are needed", .rate * 100.0)]
     TooFew {
         /// So many there are at most.
         most: usize,

@@ -109,11 +109,11 @@ impl Variant {
         Ok(Self { name, text: text.to_owned(), settings })
     }
 
-    /// The request with this changed, under the variant's name.
+    /// The request with this changed, under the variant's name. A `native` test is run by this program itself.
     ///
     /// # Errors
-    /// When it replaces a program and it is not clear which.
-    pub fn of(&self, request: &Request, test: &Declaration) -> Result<Request, PlanError> {
+    /// When it replaces a program and it is not clear which, or the test needs none of that name, or there is no file.
+    pub fn of(&self, request: &Request, test: &Declaration, native: bool) -> Result<Request, PlanError> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         for setting in &self.settings {
             match setting {
@@ -123,7 +123,7 @@ impl Variant {
                     changed.put(test, &own("before", Value::Text(command.clone())), &request.source);
                 }
                 Setting::Program { name, file } => {
-                    let name = name.clone().map_or_else(|| only_program(test, file), Ok)?;
+                    let name = program(test, name.as_deref(), file, native)?;
                     changed.programs.insert(name, file.clone());
                 }
             }
@@ -231,19 +231,29 @@ fn setting(text: &str) -> Result<Setting, PlanError> {
     }
 }
 
-/// The program that a file takes the place of: the one of its name, or the only one that the test needs, or the program
-/// itself, where it needs none.
-fn only_program(test: &Declaration, file: &str) -> Result<String, PlanError> {
+/// The program that a file takes the place of: the one of that name, the one of the file's name, or the only one that the
+/// test needs.
+fn program(test: &Declaration, name: Option<&str>, file: &str, native: bool) -> Result<String, PlanError> {
+    if !Path::new(file).is_file() {
+        return Err(
+            PlanError::plain(format!("there is no program `{file}`")).with_help("`bin:[PROGRAM=]PATH` names a file")
+        );
+    }
     let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let needed: Vec<&str> = test.requires.iter().map(|need| need.program.as_str()).collect();
+    let mut needed: Vec<&str> = test.requires.iter().map(|need| need.program.as_str()).collect();
+    needed.extend(native.then_some("weighbridge"));
+    let wanted = name.unwrap_or(base.as_str());
     match needed[..] {
-        [] => Ok("weighbridge".to_owned()),
-        _ if needed.contains(&base.as_str()) => Ok(base),
-        [only] => Ok(only.to_owned()),
-        [first, ..] => {
-            Err(PlanError::plain(format!("`{}` needs {}, and `{base}` is none of them", test.name, needed.join(", ")))
-                .with_help(format!("say whose place it takes: `bin:{first}={file}`")))
-        }
+        _ if needed.contains(&wanted) => Ok(wanted.to_owned()),
+        [only] if name.is_none() => Ok(only.to_owned()),
+        [] => Err(PlanError::plain(format!("`{}` says of no program that it needs it", test.name))
+            .with_help("a definition names its programs under [[requires]]; a parameter may be what chooses them")),
+        [first, ..] => Err(PlanError::plain(format!(
+            "`{}` needs {}, and `{wanted}` is none of them",
+            test.name,
+            needed.join(", ")
+        ))
+        .with_help(format!("say whose place it takes: `bin:{first}={file}`"))),
     }
 }
 

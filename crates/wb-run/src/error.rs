@@ -29,6 +29,18 @@ pub enum RunError {
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
     },
+    /// A file that stands for a program is not the one that was measured in this folder.
+    #[error("`{cell}` was measured in this folder with another `{program}` ({before}, now {now})")]
+    Rebuilt {
+        /// Which cell.
+        cell: Box<CellId>,
+        /// The program.
+        program: String,
+        /// The start of the hash of the file there.
+        before: String,
+        /// The start of the hash of the file now.
+        now: String,
+    },
     /// A cell whose parameters are not all known.
     #[error("`{cell}` has open values: {open}")]
     Open {

@@ -2,7 +2,7 @@
 
 use wb_model::param::differences;
 use wb_plan::{Plan, Sampling};
-use wb_record::{Entry, History, RunFolder};
+use wb_record::{CellDefinition, Entry, History, RunFolder};
 
 use crate::RunError;
 use crate::cells::Measuring;
@@ -22,6 +22,31 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
                 differences.push(format!("measurement version {} there, {} now", old.version, cell.version));
             }
             return Err(RunError::Redefined { cell: Box::new(cell.id.clone()), before: before.clone(), differences });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a cell that has samples of another file in the place of one of its programs.
+pub fn check_programs(cell: &Measuring, run: &RunFolder) -> Result<(), RunError> {
+    if cell.studied.is_empty() || cell.cell.programs.is_empty() {
+        return Ok(());
+    }
+    let definitions = run.definitions(&cell.cell.id)?;
+    let Some(before) = definitions.of(&cell.cell.id) else { return Ok(()) };
+    for program in cell.cell.programs.keys() {
+        let hash = |of: &CellDefinition| of.provenance.get(&format!("{program} sha256")).cloned();
+        let (there, now) = (hash(before), hash(&cell.definition));
+        if let (Some(there), Some(now)) = (there, now)
+            && there != now
+        {
+            let short = |hash: &str| hash.chars().take(12).collect::<String>();
+            return Err(RunError::Rebuilt {
+                cell: Box::new(cell.cell.id.clone()),
+                program: program.clone(),
+                before: short(&there),
+                now: short(&now),
+            });
         }
     }
     Ok(())

@@ -77,7 +77,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
     let mut cells = Vec::new();
     for cell in &plan.cells {
-        cells.push(measuring(cell, &plan, registry, &tools, &facts, &history)?);
+        let measuring = measuring(cell, &plan, registry, &tools, &facts, &history)?;
+        resume::check_programs(&measuring, &run)?;
+        cells.push(measuring);
     }
     let wanted = |at: usize| matches!(next(&cells, at, job.referee, &plan.sampling), Next::Attempt(..));
     let open = (0..cells.len()).filter(|at| wanted(*at)).count();

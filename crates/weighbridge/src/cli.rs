@@ -98,6 +98,7 @@ pub(crate) enum Command {
     /// Print a table of all values as CSV: a row for each check, a column for each build
     Analyze(compare::AnalyzeArgs),
     /// Print which of several builds, from 0, another is most like
+    #[command(after_help = "exit status with --exit-index: the index, and 255 where there is none")]
     Nearest(compare::NearestArgs),
     /// Find the change that made the difference: measure revisions, and tell which end each is most like
     Bisect {

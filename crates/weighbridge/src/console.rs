@@ -42,3 +42,21 @@ impl Console {
         }
     }
 }
+
+/// Writes a line to standard error; a reader that has gone away (`2>&1 | head`) is no reason to stop measuring.
+macro_rules! tell {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($line)*);
+    }};
+}
+
+/// The same without the end of the line.
+macro_rules! tell_part {
+    ($($part:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), $($part)*);
+    }};
+}
+
+pub(crate) use {tell, tell_part};

@@ -102,6 +102,9 @@ impl Diagnostic for Error {
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
+            Self::Run(wb_run::RunError::Rebuilt { .. }) => {
+                Some(Box::new("another folder (--into) measures the new one; samples of both would be no series"))
+            }
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
             }
@@ -163,9 +166,9 @@ impl Diagnostic for Place<'_> {
 impl Place<'_> {
     /// What it is, where, and the way out.
     fn tell(&self, console: &Console) {
-        eprint!("error: {}\n{}", self.what, self.frame(console.colour_err));
+        crate::console::tell_part!("error: {}\n{}", self.what, self.frame(console.colour_err));
         if let Some(help) = self.what.help() {
-            eprintln!("help: {help}");
+            crate::console::tell!("help: {help}");
         }
     }
 
@@ -187,7 +190,7 @@ impl Error {
             // Each where it stands, rather than how many there are.
             Self::Profile(faults) => {
                 if faults.shown().len() < faults.faults().len() {
-                    eprintln!("error: {faults}");
+                    crate::console::tell!("error: {faults}");
                 }
                 faults.shown().iter().for_each(|fault| Place { what: fault, within: self }.tell(console));
             }

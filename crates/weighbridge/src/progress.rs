@@ -93,7 +93,7 @@ impl Watcher {
         match &self.bar {
             _ if self.quiet => {}
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => crate::console::tell!("{text}"),
         }
     }
 }

@@ -106,7 +106,8 @@ impl<'a> History<'a> {
 
     /// Whether a group takes part in what the exit says of a build: where tolerances decide on all of its members.
     pub fn decides(&self, group: &Group<'_>, build: usize) -> bool {
-        let by_tolerance = |at: &usize| self.judged(*at, build).is_some_and(|it| it.decided_by == Method::Tolerance);
+        // A member that neither side has says nothing of either.
+        let by_tolerance = |at: &usize| self.judged(*at, build).is_none_or(|it| it.decided_by == Method::Tolerance);
         self.method != Some(Method::Statistical) && group.members.iter().all(by_tolerance)
     }
 

@@ -268,13 +268,13 @@ fn groups(
     method: Option<Method>,
     checks: &[Checked],
 ) -> Vec<Grouped> {
-    // Checks that neither side has were left out: members are found by their identifiers.
-    let by_tolerance: std::collections::HashSet<&str> =
-        checks.iter().filter(|check| check.decided_by == Method::Tolerance).map(|check| check.id.as_str()).collect();
+    // Checks that neither side has were left out, and say nothing: members are found by their identifiers.
+    let otherwise: std::collections::HashSet<&str> =
+        checks.iter().filter(|check| check.decided_by != Method::Tolerance).map(|check| check.id.as_str()).collect();
     let group = |group: &tolerance::groups::Group<'_>| {
         let cell = group.cell(last)?;
         let decides = method != Some(Method::Statistical)
-            && group.members.iter().all(|at| by_tolerance.contains(tolerances.id(*at).to_string().as_str()));
+            && !group.members.iter().any(|at| otherwise.contains(tolerances.id(*at).to_string().as_str()));
         Some(Grouped {
             id: group.id.to_string(),
             members: group.members.len(),

@@ -59,6 +59,9 @@ pub enum SourceError {
     /// Text that names no source.
     #[error("`{0}` names no build: [NAME=]FOLDER[,FOLDER…] is expected")]
     NoSource(String),
+    /// One run cannot stand for several.
+    #[error("{} is given twice for one build: a run counts once", .0.display())]
+    Twice(PathBuf),
     /// A folder that is not there or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
@@ -125,7 +128,11 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
     let mut files = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         let mut build = Build { name: source.name.clone(), runs: Vec::new() };
+        let mut seen = BTreeSet::new();
         for path in &source.runs {
+            if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+                return Err(SourceError::Twice(path.clone()));
+            }
             let folder = Folder::list(path, options.include_incorrect)?;
             let place = Place { build: at, run: build.runs.len() };
             files.extend(folder.results.into_iter().map(|file| (place, file)));

@@ -103,7 +103,7 @@ fn asked(question: &Question, style: Style) -> String {
         + &style.remark(
             metric,
         &format!(
-            "{better}; less than {threshold} % does not matter; {error_rate} % of what does not differ may be said to"
+            "{better}; differences below {threshold} % do not matter; at most {error_rate} % of what is the same is said to differ"
         ),
     )
 }
@@ -133,8 +133,8 @@ fn rates(case: &CalibratedCase, each: usize) -> Table {
         (&format!("against itself, {each} samples a side"), Align::Left),
         ("comparisons", Align::Right),
         ("differ beyond chance", Align::Right),
-        ("worse or better", Align::Right),
-        ("smallest effect seen", Align::Right),
+        ("beyond the threshold", Align::Right),
+        ("seen in 80 % from", Align::Right),
     ]);
     for order in &case.calibration.orders {
         table.row(of_order(order));

@@ -6,11 +6,15 @@ use clap::{ArgGroup, Args, Subcommand};
 
 /// What is said after the help.
 pub(crate) const AFTER: &str = "exit status of `step`: 0 as the good side, 1 as the bad side, 125 cannot be told (git skips \
-    it), 128 something is wrong, 130 interrupted; of the others: 0 found, 3 not found, 1 error";
+    it), 128 something is wrong, 130 interrupted";
+
+/// What is said after the help of `bisect run`.
+pub(crate) const AFTER_RUN: &str = "exit status: 0 found, 3 it could not be found, 1 error, 130 interrupted";
 
 /// `bisect`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BisectCommand {
+    #[command(after_help = AFTER_RUN)]
     /// Drive `git bisect run`: measure both ends, then each revision that git asks for, until the first bad one is found
     Run(RunArgs),
     /// Measure what stands now, and say which end it is most like: for `git bisect run`, or any other command that

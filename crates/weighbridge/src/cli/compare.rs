@@ -136,7 +136,7 @@ pub(crate) struct FitFlags {
     #[arg(long, group = "how")]
     pub(crate) stddev: bool,
     /// What the ends of a range become, in percent
-    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = above_zero)]
     pub(crate) tolerance: f64,
     /// Where the model is written
     #[arg(long, short, value_name = "FILE")]
@@ -254,6 +254,13 @@ pub(crate) struct StripArgs {
 fn glob(text: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(text).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if value > 0.0 => Ok(value),
+        _ => Err("a number above zero is expected".to_owned()),
+    }
 }
 
 pub(crate) fn percent(text: &str) -> Result<f64, String> {

@@ -33,7 +33,7 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
         if asked.iter().any(may_be_asked_for) {
             return Err(drawn(&error));
         }
-        eprintln!("warning: {error}; this definition is passed over");
+        crate::console::tell!("warning: {error}; this definition is passed over");
     }
     Ok(registry)
 }

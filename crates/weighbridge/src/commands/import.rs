@@ -56,7 +56,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         return Ok(Exit::FellShort);
     }
     if report.samples() == 0 {
-        eprintln!("nothing to do: {} has all of these samples already", args.into.display());
+        crate::console::tell!("nothing to do: {} has all of these samples already", args.into.display());
         return Ok(Exit::Nothing);
     }
     let imported: BTreeSet<CellId> = run.run_file()?.entries.pop().into_iter().flat_map(|entry| entry.cells).collect();
@@ -69,7 +69,7 @@ fn tell(report: &Report, console: &Console) {
     for FileReport { path, became } in &report.files {
         let path = path.display();
         match became {
-            Err(why) => eprintln!("warning: {path}: {why}; it is left out"),
+            Err(why) => crate::console::tell!("warning: {path}: {why}; it is left out"),
             Ok(_) if console.quiet => {}
             Ok(imported) => {
                 let already = match imported.already {
@@ -77,17 +77,22 @@ fn tell(report: &Report, console: &Console) {
                     already => format!(", {already} more that the run has already"),
                 };
                 let (cells, samples) = (counted(imported.cells, "cell"), counted(imported.samples, "sample"));
-                eprintln!("{path}: {}, {cells}, {samples}{already}", imported.format);
-                imported.notes.iter().for_each(|note| eprintln!("note: {path}: {note}"));
+                crate::console::tell!("{path}: {}, {cells}, {samples}{already}", imported.format);
+                imported.notes.iter().for_each(|note| crate::console::tell!("note: {path}: {note}"));
             }
         }
     }
     if report.passed_over > 0 && !console.quiet {
-        eprintln!("note: passed over {} in folders: of no known format", counted(report.passed_over, "file"));
+        crate::console::tell!(
+            "note: passed over {} in folders: of no known format",
+            counted(report.passed_over, "file")
+        );
     }
     if report.incorrect > 0 && !console.quiet {
         let count = counted(report.incorrect, "result");
-        eprintln!("note: left out {count} (an error, or a serial that is no number): see --include-incorrect");
+        crate::console::tell!(
+            "note: left out {count} (an error, or a serial that is no number): see --include-incorrect"
+        );
     }
 }
 

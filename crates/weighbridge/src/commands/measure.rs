@@ -33,6 +33,20 @@ pub(crate) struct Measuring<'a> {
     pub(crate) referee: Option<&'a Referee>,
 }
 
+/// Refuses a folder in which something else was measured: samples of both would not have been taken in turns.
+pub(crate) fn require_same(folder: &Path, asked: &Asked) -> Result<(), Error> {
+    if !folder.join("run.json").is_file() {
+        return Ok(());
+    }
+    let entries = RunFolder::open(folder)?.run_file()?.entries;
+    let name = masked_words(&asked.name);
+    let Some(other) = entries.iter().find(|entry| entry.plan != name) else { return Ok(()) };
+    Err(Error::Usage {
+        what: format!("{} is of something else: `{}`, not `{name}`", folder.display(), other.plan),
+        help: "choose another folder with --into; what is asked is settled before the first sample".to_owned(),
+    })
+}
+
 /// What came of it.
 pub(crate) struct Measured {
     /// How it ended.
@@ -89,7 +103,10 @@ impl<'a> Measuring<'a> {
             Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
         })?;
         if end.is_err() && begun {
-            eprintln!("everything until here is kept in {}; the same line goes on from there", self.folder.display());
+            crate::console::tell!(
+                "everything until here is kept in {}; the same line goes on from there",
+                self.folder.display()
+            );
         }
         let end = end?;
         let run = RunFolder::open(self.folder)?;
@@ -97,7 +114,7 @@ impl<'a> Measuring<'a> {
         wb_study::write_results(&run, &study)?;
         if end == RunEnd::Interrupted {
             let line = resume_line(self.folder, self.named);
-            eprintln!("interrupted; everything taken is kept. To go on:\n  {line}");
+            crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");
         }
         Ok(Measured { end, study })
     }

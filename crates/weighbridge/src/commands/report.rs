@@ -19,13 +19,13 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
     if let Some(path) = &args.html {
         let extras = Extras { telemetry: telemetry(run.path(), &study), reproduce: reproduce(&run)? };
         write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Kernel(error.to_string()))?)?;
-        eprintln!("page: {}", path.display());
+        crate::console::tell!("page: {}", path.display());
     }
     if let Some(prefix) = &args.csv {
         let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
         write_file(&with(".csv"), &wb_report::csv::metrics(&study))?;
         write_file(&with("-samples.csv"), &wb_report::csv::samples(&study))?;
-        eprintln!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
+        crate::console::tell!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
     }
     if args.json {
         print_json(&study)?;

@@ -25,11 +25,11 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     }
     match (measured.end, measured.short()) {
         (RunEnd::Complete, 0) => {
-            eprintln!("nothing to do: every cell of {} is complete", folder.display());
+            crate::console::tell!("nothing to do: every cell of {} is complete", folder.display());
             return Ok(Exit::Nothing);
         }
         (RunEnd::Complete, short) => {
-            eprintln!("nothing more can be done: {} fell short, as told above", counted(short, "cell"));
+            crate::console::tell!("nothing more can be done: {} fell short, as told above", counted(short, "cell"));
         }
         _ => {}
     }

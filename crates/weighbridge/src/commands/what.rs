@@ -257,8 +257,8 @@ fn warn_of_budget(plan: &Plan) {
     let budget = plan.sampling.budget.map(|budget| lasting(budget.seconds())).unwrap_or_default();
     for ((test, Shortfall { holds, wanted }, lever), cells) in short {
         let cells = counted(cells, "cell");
-        eprintln!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
-        eprintln!("help: lower {lever}, or raise --budget");
+        crate::console::tell!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
+        crate::console::tell!("help: lower {lever}, or raise --budget");
     }
 }
 

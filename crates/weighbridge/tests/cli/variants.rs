@@ -9,7 +9,11 @@ const TOLD: &str = r#"
 name = "told"
 summary = "a figure that its environment tells"
 version = 1
-command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; teller || echo figure: $(( FIGURE + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
+command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; echo figure: $(expr $FIGURE + $(date +%N | cut -c 6,7 | sed s/^0//) % 5)"]
+
+[[requires]]
+program = "expr"
+package = "coreutils"
 
 [[param]]
 name = "kind"
@@ -83,12 +87,11 @@ fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
 #[test]
 fn a_worse_variant_is_a_regression_whatever_made_it_so() {
     let lab = lab();
-    let teller = lab.write("bin/slow", "#!/bin/sh\necho figure: 500\n");
+    let teller = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
     std::fs::set_permissions(&teller, std::fs::Permissions::from_mode(0o755)).unwrap();
     let count = lab.path("count");
     let before = format!("cmd:echo>>{}", count.display());
-    let ran =
-        lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base bin:teller={} {before}", teller.display()));
+    let ran = lab.weighbridge(&format!("ab told {QUICK} --into R --json -- base bin:{} {before}", teller.display()));
     assert_eq!(ran.code, 2, "{}", ran.seen());
     let told = ran.json();
     assert_eq!(verdicts(&told)[1], ("slow".to_owned(), "regressed".to_owned()));
@@ -97,8 +100,8 @@ fn a_worse_variant_is_a_regression_whatever_made_it_so() {
     assert_eq!(Some(lines), told["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
     let study = lab.weighbridge("summary R --json").json();
     let slow = &study["cells"][1];
-    assert_eq!(slow["provenance"]["teller path"], teller.display().to_string());
-    assert!(slow["provenance"]["teller sha256"].is_string());
+    assert_eq!(slow["provenance"]["expr path"], teller.display().to_string());
+    assert!(slow["provenance"]["expr sha256"].is_string());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
@@ -132,9 +135,31 @@ fn what_cannot_be_held_against_each_other_is_refused() {
         told("ab nosuch -- base env:A=1"),
     ];
     insta::assert_snapshot!(all.join("\n"));
-    let missing = lab.weighbridge(&format!("ab told {QUICK} --into M -- base bin:teller=/no/such/file"));
-    assert_eq!(missing.code, 3, "{}", missing.seen());
-    assert!(missing.out.contains("there is no program `/no/such/file`"), "{}", missing.seen());
+    let all = [
+        told("ab told -- base bin:/no/such/file"),
+        told("ab told -- base bin:foo=/bin/true"),
+        told("ab steady -- base bin:/bin/true"),
+    ];
+    insta::assert_snapshot!("programs", all.join("\n"));
+}
+
+#[test]
+fn what_was_not_taken_in_turns_is_no_series() {
+    let lab = lab();
+    let program = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let line = format!("ab told {QUICK} --max-blocks 8 --into R -- base bin:{}", program.display());
+    assert_eq!(lab.weighbridge(&line).code, 2);
+    // The same path, another program.
+    lab.write("bin/slow", "#!/bin/sh\necho 1500\n");
+    let ran = lab.weighbridge(&line);
+    assert!(ran.code == 1 && ran.err.contains("was measured in this folder with another `expr`"), "{}", ran.seen());
+    for other in ["--max-blocks 9 --into R -- base env:FIGURE=1", "--max-blocks 8 --into R -- base env:A=1"] {
+        let ran = lab.weighbridge(&format!("ab told {QUICK} {other}"));
+        assert!(ran.code == 1 && ran.err.contains("R is of something else"), "{}", ran.seen());
+    }
+    let ran = lab.weighbridge(&format!("calibrate told {QUICK} --into R"));
+    assert!(ran.code == 1 && ran.err.contains("R is of something else"), "{}", ran.seen());
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Bisection<'_> {
                 continue;
             }
             if !console.quiet {
-                eprintln!("measuring {}", self.git.about(&end.revision));
+                crate::console::tell!("measuring {}", self.git.about(&end.revision));
             }
             self.git.says(&["checkout", "--quiet", "--detach", &end.revision])?;
             match (Standing { folder: self.folder, about: self.about, name: &end.revision }).measured()? {
@@ -88,7 +88,7 @@ impl Bisection<'_> {
             });
         }
         if !console.quiet {
-            differing.iter().take(10).for_each(|line| eprintln!("differs: {line}"));
+            differing.iter().take(10).for_each(|line| crate::console::tell!("differs: {line}"));
         }
         Ok(None)
     }
@@ -125,7 +125,9 @@ impl Bisection<'_> {
         wb_record::files::write_whole(&self.folder.log("git", "bisect"), format!("{}\n", log?).as_bytes())?;
         match status.code() {
             Some(0) => {
-                print_text(&format!("first bad: {}\n", self.git.about(&first_bad?)))?;
+                let first_bad = first_bad?;
+                wb_record::files::write_whole(&self.folder.first_bad(), format!("{first_bad}\n").as_bytes())?;
+                print_text(&format!("first bad: {}\n", self.git.about(&first_bad)))?;
                 Ok(Exit::Fine)
             }
             // git hands on no status above 127, and says 2 where only revisions that were skipped are left.
@@ -134,7 +136,9 @@ impl Bisection<'_> {
                 help: format!("`weighbridge bisect show --into {into}` tells why each was skipped"),
             }),
             _ if interrupted => {
-                eprintln!("interrupted; everything measured is kept in {into}, and the same line goes on from there");
+                crate::console::tell!(
+                    "interrupted; everything measured is kept in {into}, and the same line goes on from there"
+                );
                 Ok(Exit::Interrupted)
             }
             _ => Err(Error::FellShort {

@@ -32,7 +32,14 @@ fn step(args: &StepArgs, console: &Console) -> Result<Exit, Error> {
     let step = || {
         let folder = Folder::new(&args.into)?;
         let about = folder.about()?;
-        let name = args.name.clone().map_or_else(|| standing_name(&about), Ok)?;
+        let name = match &args.name {
+            Some(name) => name.clone(),
+            None => {
+                // What was measured of a revision is not what stands now.
+                git::Git(&about.repo).require_clean()?;
+                standing_name(&about)?
+            }
+        };
         Standing { folder: &folder, about: &about, name: &name }.step(console)
     };
     match step() {
@@ -51,11 +58,14 @@ pub(crate) struct Bisection {
     about: About,
     /// Every step, in order.
     steps: Vec<Step>,
+    /// The first bad revision, once it is found.
+    first_bad: Option<String>,
 }
 
 fn show(args: &ShowArgs) -> Result<Exit, Error> {
     let folder = Folder::new(&args.into)?;
-    let bisection = Bisection { about: folder.about()?, steps: folder.steps()? };
+    let first_bad = std::fs::read_to_string(folder.first_bad()).ok().map(|text| text.trim().to_owned());
+    let bisection = Bisection { about: folder.about()?, steps: folder.steps()?, first_bad };
     if args.json {
         print_json(&bisection)?;
         return Ok(Exit::Fine);
@@ -64,6 +74,8 @@ fn show(args: &ShowArgs) -> Result<Exit, Error> {
     let ends = [("good", &bisection.about.good), ("bad", &bisection.about.bad)];
     let ends: String = ends.map(|(side, end)| format!("{side}: {}\n", git.about(&end.revision))).concat();
     let line = |step: &Step| format!("{}  {}\n", git.about(&step.name), told(&step.found));
-    print_text(&format!("{ends}{}", bisection.steps.iter().map(line).collect::<String>()))?;
+    let found = bisection.first_bad.as_ref().map(|revision| format!("first bad: {}\n", git.about(revision)));
+    let steps: String = bisection.steps.iter().map(line).collect();
+    print_text(&format!("{ends}{steps}{}", found.unwrap_or_default()))?;
     Ok(Exit::Fine)
 }

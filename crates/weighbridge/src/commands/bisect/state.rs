@@ -127,6 +127,11 @@ impl Folder {
         self.0.join("logs").join(format!("{name}-{what}.log"))
     }
 
+    /// Where the revision is told that was found.
+    pub(crate) fn first_bad(&self) -> PathBuf {
+        self.0.join("first-bad")
+    }
+
     /// Every step until now. A torn last line, of one that was killed, is none.
     pub(crate) fn steps(&self) -> Result<Vec<Step>, Error> {
         let path = self.0.join("steps.jsonl");

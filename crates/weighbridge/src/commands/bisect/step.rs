@@ -61,7 +61,7 @@ impl Standing<'_> {
         };
         let step = self.folder.add(self.name, found)?;
         if !console.quiet {
-            eprintln!("{}: {}", self.name, told(&step.found));
+            crate::console::tell!("{}: {}", self.name, told(&step.found));
         }
         Ok(Taken::Found(step.found))
     }

@@ -40,13 +40,32 @@ pub(super) fn models(
             AnyModel::Noise(model) => {
                 let strange = if console.quiet { Vec::new() } else { model.strange(builds.list()) };
                 for (what, build, value) in strange {
-                    eprintln!("note: {}: it was learnt on another {what} than {value}, of `{build}`", file.display());
+                    crate::console::tell!(
+                        "note: {}: it was learnt on another {what} than {value}, of `{build}`",
+                        file.display()
+                    );
                 }
                 noise.push(model);
             }
         }
     }
     Ok((scores, noise))
+}
+
+/// Gives builds whose folders have the same name their whole paths as names.
+fn distinct(sources: &mut [Source], typed: &[String]) -> Result<(), Error> {
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    for (source, text) in sources.iter_mut().zip(typed) {
+        let is_twice = names.iter().filter(|name| **name == source.name).count() > 1;
+        if is_twice && text.starts_with(&format!("{}=", source.name)) {
+            let what = format!("two builds are called `{}`", source.name);
+            return Err(Error::Usage { what, help: "give each a name of its own: NAME=RUN".to_owned() });
+        }
+        if is_twice {
+            source.name.clone_from(text);
+        }
+    }
+    Ok(())
 }
 
 /// Reads builds as they were typed; tells what was odd.
@@ -57,13 +76,14 @@ pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> R
 /// The same, and keeps what was odd.
 pub(super) fn read_and_note(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Read, Error> {
     let mut sources = typed.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    distinct(&mut sources, typed)?;
     if let Some(first) = sources.first_mut() {
         first.profiles.extend(flags.map.iter().cloned());
     }
     let options = ReadOptions { include_incorrect: flags.include_incorrect, strict: flags.strict };
     let read = wb_compare::read(&sources, &options)?;
     if !console.quiet {
-        read.warnings.iter().for_each(|warning| eprintln!("note: {warning}"));
+        read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
     }
     Ok(read)
 }

@@ -23,7 +23,7 @@ pub(super) fn page(
     let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
     write_file(path, &text)?;
-    eprintln!("page: {}", path.display());
+    crate::console::tell!("page: {}", path.display());
     Ok(())
 }
 
@@ -55,6 +55,6 @@ fn write_all(
         let path = folder.join(format!("{}.{ending}", plot.name));
         Ok::<_, Error>(wb_record::files::write_whole(&path, &draw(plot)?)?)
     })?;
-    eprintln!("{} plots: {}", plots.len(), folder.display());
+    crate::console::tell!("{} plots: {}", plots.len(), folder.display());
     Ok(())
 }

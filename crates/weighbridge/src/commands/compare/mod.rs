@@ -72,7 +72,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     drawn::plots(args, &read)?;
     if args.json {
         print_json(&outcome)?;
-    } else if !console.quiet {
+    } else {
         let last = by_tolerance.last().unwrap_or_default();
         let averages: Vec<Averages<'_>> =
             TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
@@ -91,7 +91,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
 }
 
 fn write(args: &CompareArgs, outcome: &Outcome) -> Result<(), Error> {
-    let told = |what: &str, path: &Path| eprintln!("{what}: {}", path.display());
+    let told = |what: &str, path: &Path| crate::console::tell!("{what}: {}", path.display());
     if let Some(prefix) = &args.csv {
         let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
         write_file(&with(".csv"), &checks_csv(outcome))?;

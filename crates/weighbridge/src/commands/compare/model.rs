@@ -48,7 +48,7 @@ fn written(model: &Model, output: &Path) -> Result<Exit, Error> {
         return Err(nothing());
     }
     model.write(output)?;
-    eprintln!("model of {} checks: {}", model.entries.len(), output.display());
+    crate::console::tell!("model of {} checks: {}", model.entries.len(), output.display());
     Ok(Exit::Fine)
 }
 
@@ -60,14 +60,14 @@ fn noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Erro
     }
     model.write(output)?;
     if model.one_system && !console.quiet {
-        eprintln!(
+        crate::console::tell!(
             "note: each build is a single run, so all are taken for runs of one: what builds differ in is noise too"
         );
     }
     let thin: Vec<String> = model.checks.values().filter_map(|noise| noise.why_not()).collect();
-    eprintln!("noise of {} checks: {}", model.checks.len(), output.display());
+    crate::console::tell!("noise of {} checks: {}", model.checks.len(), output.display());
     if let (Some(why), false) = (thin.first(), console.quiet) {
-        eprintln!("note: {} of them cannot be used yet: {why}", thin.len());
+        crate::console::tell!("note: {} of them cannot be used yet: {why}", thin.len());
     }
     Ok(if thin.len() < model.checks.len() { Exit::Fine } else { Exit::FellShort })
 }

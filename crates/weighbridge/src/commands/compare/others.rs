@@ -21,6 +21,17 @@ pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Err
 
 /// Which of several builds one is most like.
 pub(crate) fn nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
+    match index(args, console) {
+        // 1 is an answer.
+        Err(error) if args.exit_index => {
+            error.tell(console);
+            Ok(Exit::Index(u8::MAX))
+        }
+        other => other,
+    }
+}
+
+fn index(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
     let groups = args.candidates.iter().map(std::slice::from_ref).chain(args.groups.0.iter().map(Vec::as_slice));
     let groups: Vec<&[String]> = groups.collect();
     let typed: Vec<String> = std::iter::once(&args.src).chain(groups.iter().copied().flatten()).cloned().collect();
@@ -36,15 +47,15 @@ pub(crate) fn nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Err
         .collect();
     let nearest = wb_compare::nearest::nearest(&builds, 0, &candidates, args.flatten)?;
     print_text(&format!("{}\n", nearest.candidate))?;
-    Ok(if args.exit_index { Exit::Index(u8::try_from(nearest.candidate).unwrap_or(u8::MAX)) } else { Exit::Fine })
+    Ok(if args.exit_index { Exit::Index(u8::try_from(nearest.candidate).unwrap_or(u8::MAX - 1)) } else { Exit::Fine })
 }
 
 /// The smallest folder that compares the same.
 pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> {
     let stripped = wb_compare::strip::strip(&args.from, &args.into, args.include_incorrect)?;
     if !console.quiet {
-        stripped.warnings.iter().for_each(|warning| eprintln!("note: {warning}"));
-        eprintln!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);
+        stripped.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
+        crate::console::tell!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);
     }
     Ok(Exit::Fine)
 }

@@ -12,7 +12,7 @@ pub(super) fn tell(outcome: &Outcome, console: &Console) -> Exit {
     let (what, help) = match outcome {
         Outcome::Completed | Outcome::Cut => return Exit::Fine,
         Outcome::Interrupted => {
-            eprintln!("interrupted: the figures are of what was done until then");
+            crate::console::tell!("interrupted: the figures are of what was done until then");
             return Exit::Interrupted;
         }
         Outcome::Unsupported { why } => {

@@ -48,7 +48,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             help: "choose another address with --listen or another port with --port".to_owned(),
         })?;
         let at = listener.local_addr();
-        eprintln!("serving at {at}, with the key {fingerprint}");
+        crate::console::tell!("serving at {at}, with the key {fingerprint}");
         let done = Arc::new(tokio::sync::Notify::new());
         let over = done.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
@@ -61,9 +61,9 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             }
             if !quiet {
                 match &news {
-                    ServerNews::Refused(from, error) => eprintln!("{from}: refused: {error}"),
-                    ServerNews::Begun(from, key) => eprintln!("{from}: begins, with the key {key}"),
-                    ServerNews::Over(from, how) => eprintln!("{from}: {how}"),
+                    ServerNews::Refused(from, error) => crate::console::tell!("{from}: refused: {error}"),
+                    ServerNews::Begun(from, key) => crate::console::tell!("{from}: begins, with the key {key}"),
+                    ServerNews::Over(from, how) => crate::console::tell!("{from}: {how}"),
                 }
             }
             if once && matches!(news, ServerNews::Over(..)) {
@@ -78,7 +78,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             () = ended() => {
                 if !quiet {
                     let cut = wb_model::counted(under_way.load(Ordering::SeqCst), "session");
-                    eprintln!("ended by a signal, with {cut} under way");
+                    crate::console::tell!("ended by a signal, with {cut} under way");
                 }
                 Ok(Exit::Fine)
             }

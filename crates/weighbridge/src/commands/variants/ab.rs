@@ -15,7 +15,7 @@ use wb_study::Study;
 use super::question::{question, values};
 use super::referee::Referee;
 use crate::cli::variants::AbArgs;
-use crate::commands::measure::{Measuring, folder};
+use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one, known_knobs};
 use crate::commands::{print_json, print_text};
 use crate::console::Console;
@@ -32,6 +32,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
         move |cells: &[wb_run::cells::Measuring], at: usize| referee.enough(cells, at)
     };
     let folder = folder(&args.into, "weighbridge-ab");
+    require_same(&folder, &asked)?;
     let mut asks = None;
     let measuring = Measuring { referee: Some(&enough), ..Measuring::new(&folder, &args.into, &asked) };
     let measured = measuring.carry_out(console, |facts| {
@@ -63,10 +64,16 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
     let (Some(request), Some(test)) = (asked.requests.pop(), asked.registry.declaration(&name(&args.one.test))) else {
         return Err(Error::Kernel(format!("`{}` is no test", args.one.test)));
     };
-    asked.requests = variants.iter().map(|variant| variant.of(&request, test)).collect::<Result<_, _>>()?;
+    asked.requests = variants
+        .iter()
+        .map(|variant| variant.of(&request, test, wb_tests::native::is_native(&test.name)))
+        .collect::<Result<_, _>>()?;
     asked.requests.iter().try_for_each(known_knobs)?;
     let changed: BTreeSet<String> = variants.iter().flat_map(|variant| variant.changes(test)).collect();
-    asked.name = format!("ab {} -- {}", args.one.test, args.variants.join(" "));
+    // Whoever raises the blocks or the rate after a look errs more often than the rate says.
+    let AbArgs { max_blocks, error_rate, threshold, .. } = args;
+    let rule = format!("at most {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
+    asked.name = format!("ab {} ({rule}) -- {}", args.one.test, args.variants.join(" "));
     asked.sampling.max_samples = args.max_blocks;
     asked.sampling.min_samples = args.max_blocks;
     Ok((asked, changed.into_iter().collect()))
@@ -85,7 +92,7 @@ fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, facts: &Facts) -> Resul
     for case in &distinct {
         let cells = cases.iter().filter(|other| other == case).count();
         if cells != args.variants.len() {
-            let what = format!("the case `{case}` is there {cells} times for {} variants", args.variants.len());
+            let what = format!("{} variants have {cells} cells in the case `{case}`", args.variants.len());
             let help = "a variant gives each parameter one value; lists belong to the test, before `--`".to_owned();
             return Err(Error::Usage { what, help });
         }
@@ -99,8 +106,8 @@ fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, facts: &Facts) -> Resul
         direction: question.direction,
     };
     let rule = Ab::new(args.variants.len(), options).map_err(|bad| {
-        let help = "--max-blocks and --error-rate say how many blocks there are and how often they may err".to_owned();
-        Error::Usage { what: bad.to_string(), help }
+        let help = "--max-blocks says how many blocks there are, --error-rate in percent how often they may err (5)";
+        Error::Usage { what: bad.to_string(), help: help.to_owned() }
     })?;
     let min_samples = rule.earliest().max(args.min_blocks).min(args.max_blocks);
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {

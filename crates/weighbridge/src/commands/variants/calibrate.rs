@@ -12,7 +12,7 @@ use wb_study::result::CellResult;
 
 use super::question::question;
 use crate::cli::variants::CalibrateArgs;
-use crate::commands::measure::{Measuring, folder};
+use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one};
 use crate::commands::{print_json, print_text};
 use crate::console::Console;
@@ -26,6 +26,7 @@ const ERROR_RATE: f64 = 5.0;
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(args)?;
     let folder = folder(&args.into, "weighbridge-calibrate");
+    require_same(&folder, &asked)?;
     let mut asks = None;
     let measured = Measuring::new(&folder, &args.into, &asked).carry_out(console, |facts| {
         let plan = plan(args, &asked, facts)?;
@@ -54,7 +55,7 @@ fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
         Request { id: Some(id), ..request.clone() }
     };
     asked.requests = asked.requests.iter().flat_map(|one| (0..args.runs).map(move |at| run(one, at))).collect();
-    asked.name = format!("calibrate {}", args.one.test);
+    asked.name = format!("calibrate {} ({} samples a side)", args.one.test, args.samples);
     asked.sampling.order = Order::Sequential;
     asked.sampling.min_samples = 2 * usize::from(args.samples);
     asked.sampling.max_samples = asked.sampling.min_samples;
