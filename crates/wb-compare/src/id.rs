@@ -1,6 +1,6 @@
 //! Identifiers of checks, as run-perf and as Weighbridge write them.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,16 @@ impl<'a> CheckId<'a> {
     /// Reads one; [`BadCheckId`] where the text has neither form.
     pub fn parse(text: &'a str) -> Result<Self, BadCheckId> {
         Self::parts(text).ok_or_else(|| BadCheckId(text.to_owned()))
+    }
+
+    /// As text, all at once: growing it bit by bit shows where there are a million.
+    pub fn text(&self) -> String {
+        let parts = [self.profile, self.test, self.serial, self.case, self.metric];
+        // The longest class and statistic, and what stands between.
+        let mut text = String::with_capacity(parts.into_iter().map(str::len).sum::<usize>() + 32);
+        // Writing to a string does not fail.
+        _ = write!(text, "{self}");
+        text
     }
 
     fn parts(text: &'a str) -> Option<Self> {

@@ -1,10 +1,13 @@
 //! Text that occurs again and again, kept once.
 
 use foldhash::fast::FixedState;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 
 /// A set that remembers the order in which its members came.
 pub(crate) type Set<T> = IndexSet<T, FixedState>;
+
+/// A map that remembers the order in which its keys came.
+pub(crate) type Map<K, V> = IndexMap<K, V, FixedState>;
 
 /// Text kept in some [`Names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,9 +8,9 @@ mod comparison;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use comparison::synthetic::PAGE;
 use comparison::{How, compared, read, specimen};
 use wb_report::compare::{PageOptions, html};
+use wb_synthetic::PAGE;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use chromium::{Chromium, browser};
 use comparison::specimen;
-use comparison::synthetic::PAGE;
 use comparison::{How, compared, read};
 use wb_compare::outcome::Method;
 use wb_report::compare::{PageOptions, html};
+use wb_synthetic::PAGE;
 
 struct Page {
     _folder: tempfile::TempDir,

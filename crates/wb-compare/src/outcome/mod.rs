@@ -6,6 +6,7 @@ mod decide;
 mod history;
 mod told;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
@@ -193,21 +194,20 @@ impl Outcome {
         fail_on_gain: bool,
     ) -> Self {
         let last = tolerances.last();
-        let mut checks = Vec::with_capacity(tolerances.checks.len());
-        let mut by_row = statistics.map(|statistics| statistics.checks.iter().peekable());
-        for at in 0..tolerances.checks.len() {
-            let check = tolerances.checks[at];
-            let found = by_row.as_mut().and_then(|checks| {
-                while checks.peek().is_some_and(|found| found.row < check.row) {
-                    checks.next();
-                }
-                checks.peek().copied().filter(|found| found.row == check.row)
-            });
-            if let Some((last, cell)) = last.and_then(|last| Some((last, tolerances.cell(at, last)?))) {
-                checks.push(Self::checked(builds, tolerances, (at, last), cell, found, method));
-            }
+        // What neither side has is told nowhere.
+        let cells = |last| (0..tolerances.checks.len()).filter_map(move |at| Some((at, tolerances.cell(at, last)?)));
+        let told: Vec<(usize, &Cell)> = last.into_iter().flat_map(cells).collect();
+        let checked = |&(at, cell): &(usize, &Cell)| {
+            let found = statistics.and_then(|statistics| statistics.of(tolerances.checks[at].row));
+            Self::checked(builds, tolerances, at, cell, found, method)
+        };
+        let checks: Vec<Checked> = told.par_iter().map(checked).collect();
+        // What is not told says nothing against it.
+        let mut by_tolerance = vec![true; tolerances.checks.len()];
+        for ((at, _), check) in told.into_iter().zip(&checks) {
+            by_tolerance[at] = check.decided_by == Method::Tolerance;
         }
-        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &checks));
+        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance));
         let mut totals = Totals::default();
         for check in &checks {
             if check.primary { totals.add(check.decided) } else { totals.not_primary += 1 }
@@ -225,7 +225,7 @@ impl Outcome {
     fn checked(
         builds: &Builds,
         tolerances: &tolerance::Comparison<'_>,
-        (at, last): (usize, usize),
+        at: usize,
         cell: &Cell,
         found: Option<&statistical::Check>,
         method: Option<Method>,
@@ -239,12 +239,12 @@ impl Outcome {
         let differences = told::differences(builds, check.row);
         let (decided_by, decided) = decide(check.statistic, cell.status, found, method, &differences);
         Checked {
-            id: id.to_string(),
+            id: id.text(),
             statistic: check.statistic,
             primary: check.primary,
             direction: tolerances.options.directions.of(id.class, id.metric),
-            src: tolerances.value(at, 0).known(),
-            dst: tolerances.value(at, last).known(),
+            src: values.first().copied().flatten(),
+            dst: values.last().copied().flatten(),
             values,
             raw: finite(cell.raw),
             score: finite(cell.score),
@@ -252,7 +252,7 @@ impl Outcome {
             tolerance: tolerances.tolerance(at),
             status: cell.status,
             statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
-            why: tolerances.parts(at, last).iter().map(told::part).collect(),
+            why: tolerances.parts(at, all.end - 1).iter().map(told::part).collect(),
             statistics: found.filter(|_| check.statistic == Statistic::Mean).map(Statistics::of),
             decided_by,
             decided,
@@ -266,22 +266,17 @@ fn groups(
     tolerances: &tolerance::Comparison<'_>,
     last: usize,
     method: Option<Method>,
-    checks: &[Checked],
+    by_tolerance: &[bool],
 ) -> Vec<Grouped> {
-    // Checks that neither side has were left out, and say nothing: members are found by their identifiers.
-    let otherwise: std::collections::HashSet<&str> =
-        checks.iter().filter(|check| check.decided_by != Method::Tolerance).map(|check| check.id.as_str()).collect();
     let group = |group: &tolerance::groups::Group<'_>| {
         let cell = group.cell(last)?;
-        let decides = method != Some(Method::Statistical)
-            && !group.members.iter().any(|at| otherwise.contains(tolerances.id(*at).to_string().as_str()));
         Some(Grouped {
             id: group.id.to_string(),
-            members: group.members.len(),
+            members: cell.scored,
             score: cell.score,
             tolerance: cell.tolerance,
             status: cell.status,
-            decides,
+            decides: method != Some(Method::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),
         })
     };
     tolerances.groups.iter().filter_map(group).collect()

@@ -10,6 +10,8 @@ mod warning;
 mod weighbridge;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -153,7 +155,8 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
         read.builds.list.push(build);
     }
     mapped_profiles_are_there(sources, &read.builds, &files)?;
-    let parsed: Vec<_> = files.par_iter().map(|(_, file)| parse(file, options)).collect();
+    // Memory for a file's text is taken once a thread: the system clears whatever is taken anew.
+    let parsed: Vec<_> = files.par_iter().map_init(Vec::new, |text, (_, file)| parse(file, options, text)).collect();
     for ((place, file), parsed) in files.into_iter().zip(parsed) {
         match parsed {
             Ok(parsed) => {
@@ -201,10 +204,12 @@ struct Place {
     run: usize,
 }
 
-fn parse(file: &ResultFile, options: &ReadOptions) -> Result<Parsed, Oddity> {
-    let bytes = std::fs::read(&file.path).map_err(Oddity::unreadable)?;
+/// Reads a file, its text into what is given for it.
+fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<Parsed, Oddity> {
+    text.clear();
+    File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(Oddity::unreadable)?;
     // Looking at a file once is cheaper than at each string in it.
-    let text = std::str::from_utf8(&bytes).map_err(Oddity::malformed)?;
+    let text = std::str::from_utf8(text).map_err(Oddity::malformed)?;
     let parsed = match file.layout {
         Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => weighbridge::parse(text),

@@ -71,6 +71,14 @@ pub struct Comparison {
     pub confidence: f64,
 }
 
+impl Comparison {
+    /// What is said of a metric; none where neither side has it.
+    pub fn of(&self, row: Row) -> Option<&Check> {
+        // They are in the order of the rows.
+        Some(&self.checks[self.checks.binary_search_by_key(&row, |check| check.row).ok()?])
+    }
+}
+
 /// A metric on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {

@@ -2,12 +2,12 @@
 //!
 //! The tables are those of run-perf's `per_type_stats` and `sum_stats`.
 
-use indexmap::IndexMap;
 use wb_stats::Samples;
 
 use super::starred::{StarredId, Stars};
 use super::{Comparison, Status};
 use crate::id::Statistic;
+use crate::names::Map;
 
 /// The three tables of averages: by cases, by metric of a test, by profile.
 pub const TABLES: [Stars; 3] = [Stars::CASES, Stars::METRIC_OF_TEST, Stars::PROFILE];
@@ -71,7 +71,7 @@ impl<'a> Comparison<'a> {
     /// A table of averages over a build's primary checks, in the order of the checks; scores that are not finite are
     /// left out.
     pub fn averages(&self, build: usize, stars: Stars) -> Vec<AverageRow<'a>> {
-        let mut scores: IndexMap<StarredId<'a>, [Vec<f64>; 2]> = IndexMap::new();
+        let mut scores: Map<StarredId<'a>, [Vec<f64>; 2]> = Map::default();
         for (at, score) in self.finite_scores(build) {
             let of_both = scores.entry(StarredId::of(&self.id(at), stars)).or_default();
             of_both[self.checks[at].statistic as usize].push(score);

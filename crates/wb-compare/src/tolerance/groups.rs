@@ -2,12 +2,11 @@
 //!
 //! Source of the formulas: run-perf, `RelativeResults.expand_grouped_results`.
 
-use indexmap::IndexMap;
-
 use super::score::{Part, Prior, Term};
 use super::starred::{StarredId, Stars};
 use super::{Comparison, Status};
 use crate::id::Statistic;
+use crate::names::Map;
 use crate::uncertainty::uncertainty;
 
 /// Primary means that belong together.
@@ -43,7 +42,7 @@ impl Group<'_> {
 
 /// The groups of primary means: by case, by case over profiles, by profile.
 pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
-    let mut members: IndexMap<StarredId<'a>, Vec<usize>> = IndexMap::new();
+    let mut members: Map<StarredId<'a>, Vec<usize>> = Map::default();
     for stars in [Stars::CASES, Stars::CASES_OF_ALL_PROFILES, Stars::PROFILE] {
         for (at, check) in comparison.checks.iter().enumerate() {
             if check.primary && check.statistic == Statistic::Mean {

@@ -2,9 +2,6 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a folder that cannot be compared ends the test")]
 
-#[path = "../../../wb-compare/tests/support/synthetic.rs"]
-pub(crate) mod synthetic;
-
 pub(crate) mod specimen;
 
 use std::path::PathBuf;

@@ -15,6 +15,6 @@ pub mod verify;
 pub use huge_pages::HugePagesMeans;
 pub use launch::{Held, Launch, LaunchError, Step, launch};
 pub use owner::Owner;
-pub use reap::{Reaped, ResourceUse, Status, reap_any};
+pub use reap::{Reaped, ResourceUse, Status, reap, reap_any};
 pub use tree::Entry;
 pub use verify::Verified;

@@ -66,8 +66,7 @@ pub fn reap_any() -> Option<Reaped> {
 }
 
 /// Waits until this child has ended. None when there is no such child.
-#[cfg(test)]
-pub(super) fn reap(pid: u32) -> Option<Reaped> {
+pub fn reap(pid: u32) -> Option<Reaped> {
     raw::wait4(pid.cast_signed(), 0).map(reaped)
 }
 

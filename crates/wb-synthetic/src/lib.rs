@@ -1,4 +1,10 @@
-//! Builds of any size in run-perf's layout, the same each time: what the speed of comparing and of its page is seen on.
+//! Builds of any size in run-perf's layout, the same each time.
+//!
+//! For: seeing how fast builds are compared and their page is drawn, in tests and by `make bench`.
+//!
+//! Must not know: who reads them.
+//!
+//! Start with [`Synthetic::write`].
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,17 +12,21 @@ use std::{fs, io};
 
 /// How much is written. Each case has one primary metric of throughput and three of latency, and each metric two checks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Synthetic {
-    pub(crate) builds: usize,
-    pub(crate) profiles: usize,
-    pub(crate) tests: usize,
-    pub(crate) cases: usize,
+pub struct Synthetic {
+    /// Folders of results.
+    pub builds: usize,
+    /// In each build.
+    pub profiles: usize,
+    /// In each profile.
+    pub tests: usize,
+    /// In each test.
+    pub cases: usize,
     /// Of each metric.
-    pub(crate) samples: usize,
+    pub samples: usize,
 }
 
 /// 8,000 checks in ten builds.
-pub(crate) const PAGE: Synthetic = Synthetic { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
+pub const PAGE: Synthetic = Synthetic { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
 
 const METRICS: [(&str, &str, f64); 4] = [
     ("throughput", "iops_sec", 150_000.0),
@@ -43,12 +53,14 @@ impl Noise {
 
 impl Synthetic {
     /// How many checks each build has.
-    pub(crate) fn checks(&self) -> usize {
+    pub fn checks(&self) -> usize {
         self.profiles * self.tests * self.cases * METRICS.len() * 2
     }
 
-    /// Writes the builds into a folder; theirs, in order.
-    pub(crate) fn write(&self, into: &Path) -> io::Result<Vec<PathBuf>> {
+    /// Writes the builds into a folder; returns theirs, in order.
+    ///
+    /// Errors: those of writing.
+    pub fn write(&self, into: &Path) -> io::Result<Vec<PathBuf>> {
         (0..self.builds).map(|build| self.write_build(into, build)).collect()
     }
 
@@ -102,13 +114,20 @@ impl Synthetic {
             );
         }
         let [throughput, latency] = classes;
-        let name = format!("{}-{}KiB", ["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4));
+        let name = name(case);
         format!(
             r#"{{"iteration_name": "{name}", "iteration_data": {{"parameters": {{"benchmark": [{{
                 "primary_metric": "iops_sec", "iodepth": "{depth}", "runtime": "60"}}]}},
                 "throughput": {{{throughput}}}, "latency": {{{latency}}}}}}}"#
         )
     }
+}
+
+/// Four ways of reading and writing in blocks of thirteen sizes, then the same with more jobs.
+fn name(case: usize) -> String {
+    let (way, size, jobs) = (["read", "randread", "write", "randwrite"][case % 4], 1 << (case / 4 % 13), case / 52 + 1);
+    let jobs = if jobs == 1 { String::new() } else { format!("-{jobs}jobs") };
+    format!("{way}-{size}KiB{jobs}")
 }
 
 fn metadata(build: usize, profiles: usize) -> String {
@@ -127,4 +146,25 @@ fn metadata(build: usize, profiles: usize) -> String {
         let _ = writeln!(text, "environment_profile_Profile{profile}:{sections}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<String> = (0..1250).map(name).collect();
+        assert_eq!(names.len(), 1250);
+        assert!(names.contains("read-1KiB") && names.contains("randwrite-4096KiB-24jobs"));
+    }
+
+    #[test]
+    fn what_is_written_is_the_same_each_time() {
+        let small = Synthetic { builds: 2, profiles: 1, tests: 1, cases: 3, samples: 2 };
+        assert_eq!(small.checks(), 24);
+        assert_eq!(small.results(1, 0), small.results(1, 0));
+        assert_ne!(small.results(1, 0), small.results(0, 0));
+        assert_eq!(small.results(0, 0).matches("\"value\"").count(), 3 * METRICS.len() * 2);
+    }
 }
