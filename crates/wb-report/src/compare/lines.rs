@@ -4,15 +4,19 @@ use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 use wb_compare::tolerance::Status;
 
+use super::Shown;
 use super::figures::{tone, why};
 use crate::text::{Style, Tone};
 
-/// What is worse, not sure or not there, among primary checks; with `all` every check.
-pub(super) fn checks(outcome: &Outcome, all: bool, style: Style) -> String {
+/// Those of the checks that are to be shown, the failures among the primary ones.
+pub(super) fn checks(outcome: &Outcome, shown: Shown, style: Style) -> String {
     let looked_at = |check: &&Checked| {
-        let alarming =
-            !matches!(check.decided, Decided::Gain | Decided::MinorGain | Decided::Equal | Decided::MinorLoss);
-        all || (check.primary && alarming)
+        let told = match check.decided {
+            Decided::Gain => shown == Shown::FailuresAndGains,
+            Decided::MinorGain | Decided::Equal | Decided::MinorLoss => false,
+            _ => true,
+        };
+        shown == Shown::All || (check.primary && told)
     };
     outcome
         .checks
@@ -22,9 +26,14 @@ pub(super) fn checks(outcome: &Outcome, all: bool, style: Style) -> String {
         .collect()
 }
 
-/// Groups that got worse; with `all` every group.
-pub(super) fn groups(outcome: &Outcome, all: bool, style: Style) -> String {
-    let looked_at = outcome.groups.iter().filter(|group| all || (group.decides && group.status == Status::Regression));
+/// Those of the groups that are to be shown.
+pub(super) fn groups(outcome: &Outcome, shown: Shown, style: Style) -> String {
+    let told = |status: Status| match status {
+        Status::Regression => true,
+        Status::Improvement => shown == Shown::FailuresAndGains,
+        _ => false,
+    };
+    let looked_at = outcome.groups.iter().filter(|group| shown == Shown::All || (group.decides && told(group.status)));
     looked_at
         .map(|group| {
             let tone = if group.status == Status::Regression { Tone::Bad } else { Tone::Plain };

@@ -31,9 +31,23 @@ use crate::text::Style;
 /// A table of averages and its title.
 pub type Averages<'a> = (&'a str, Vec<AverageRow<'a>>);
 
+/// Which checks and groups get a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// What got worse, is not sure or not there.
+    Failures,
+    /// The same, and what got better.
+    FailuresAndGains,
+    /// All.
+    All,
+}
+
 /// What a terminal shows: what got worse, cannot be told or is not there (`all`: every check), the groups that did,
 /// the averages, what differs in the builds' surroundings, and the totals.
-pub fn text(outcome: &Outcome, averages: &[Averages<'_>], all: bool, style: Style) -> String {
+pub fn text(outcome: &Outcome, averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
     let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
-    lines::checks(outcome, all, style) + &lines::groups(outcome, all, style) + &tables + &totals::totals(outcome, style)
+    lines::checks(outcome, shown, style)
+        + &lines::groups(outcome, shown, style)
+        + &tables
+        + &totals::totals(outcome, style)
 }

@@ -75,13 +75,15 @@ pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
 
 /// A box for each build that has a case.
 fn case(builds: &Builds, row: Row) -> Vec<BoxRow> {
-    let of = |build: &Build| Some((build.name.clone(), samples(build, row)?));
+    let of = |build: &Build| Some((build.name.clone(), samples(build, row)?, build.runs.len()));
     let boxes: Vec<_> = builds.list().iter().filter_map(of).collect();
     let first = builds.list().first().and_then(|first| summary(first, row)).map(|summary| summary.median);
     let case = builds.id(row, Statistic::Mean).case;
     let unit = builds.unit(row).unwrap_or_else(|| Unit::new(""));
-    let boxed = |(at, (label, samples)): (usize, (String, Vec<f64>))| {
-        let summary = wb_stats::Summary::of(&wb_stats::Samples::new(&samples).ok()?);
+    let boxed = |(at, (label, samples, runs)): (usize, (String, Vec<f64>, usize))| {
+        let mut summary = wb_stats::Summary::of(&wb_stats::Samples::new(&samples).ok()?);
+        // Samples of several runs are not independent: theirs would be too narrow.
+        summary.median_interval = summary.median_interval.filter(|_| runs == 1);
         let above = (at == 0).then(|| if case.is_empty() { "all of it".to_owned() } else { case.to_owned() });
         Some(BoxRow { above, dots: dots(&samples, &unit), reference: first, ..BoxRow::new(label, summary) })
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use clap::Parser;
 use wb_compare::outcome::{Decided, Outcome};
 use wb_compare::{statistical, tolerance};
 
@@ -11,6 +12,8 @@ use super::git::Git;
 use super::state::{About, End, Folder, Found, Measure};
 use super::step::{Measured, Standing, read, results_of};
 use crate::cli::bisect::RunArgs;
+use crate::cli::{Cli, Command};
+use crate::commands::what::asked;
 use crate::commands::{print_text, this_program};
 use crate::console::Console;
 use crate::error::Error;
@@ -34,7 +37,15 @@ pub(super) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
         measure: args.measure.clone().map_or_else(|| Measure::Run(args.words.clone()), Measure::Command),
         repo: repo.clone(),
     };
+    if let Measure::Run(words) = &about.measure {
+        check(words)?;
+    }
     git.require_clean()?;
+    if git.says(&["merge-base", "--is-ancestor", &about.bad.revision, &about.good.revision]).is_ok() {
+        let what =
+            format!("{} does not come after {}", git.about(&about.bad.revision), git.about(&about.good.revision));
+        return Err(Error::Usage { what, help: "--good is from before the change, --bad from after it".to_owned() });
+    }
     if git.is_bisecting() {
         let what = "the repository is being bisected already".to_owned();
         return Err(Error::Usage { what, help: "`git bisect reset` ends that".to_owned() });
@@ -50,6 +61,17 @@ pub(super) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     // Whatever happened, the repository is as it was found.
     git.says(&["checkout", "--quiet", &before])?;
     ended
+}
+
+/// Refuses words that no run would take, before anything is built.
+fn check(words: &[String]) -> Result<(), Error> {
+    let line = ["weighbridge", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+    let wrong =
+        |what: String| Error::Usage { what, help: "after `--` stand the words of `weighbridge run`".to_owned() };
+    match Cli::try_parse_from(line).map_err(|error| wrong(error.to_string().trim().to_owned()))?.command {
+        Command::Run(args) => asked(&args.what)?.plan(None).map(drop),
+        _ => Err(wrong("these are no words of a run".to_owned())),
+    }
 }
 
 struct Bisection<'a> {
@@ -80,7 +102,13 @@ impl Bisection<'_> {
                 }
             }
         }
-        let differing = self.differing()?;
+        let outcome = self.compared()?;
+        if outcome.exit == Exit::Nothing.code() {
+            let what = "the ends have no check in common".to_owned();
+            let help = "results that were given have to be of what is measured here".to_owned();
+            return Err(Error::FellShort { what, help });
+        }
+        let differing = differing(&outcome);
         if differing.is_empty() && !anyway {
             return Err(Error::FellShort {
                 what: "nothing differs clearly between the good end and the bad one".to_owned(),
@@ -93,8 +121,8 @@ impl Bisection<'_> {
         Ok(None)
     }
 
-    /// The primary checks in which the ends differ.
-    fn differing(&self) -> Result<Vec<String>, Error> {
+    /// How the bad end stands to the good one.
+    fn compared(&self) -> Result<Outcome, Error> {
         let typed = [&self.about.good, &self.about.bad].map(|end| results_of(self.folder, self.about, end));
         let builds = read(&typed)?;
         let directions = builds.directions().clone();
@@ -102,10 +130,7 @@ impl Bisection<'_> {
         let by_statistics = statistical::Options { directions, ..statistical::Options::default() };
         let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
         let statistics = statistical::compare(&builds, &[], &by_statistics);
-        let outcome = Outcome::of(&builds, &tolerances, statistics.as_ref(), None, false);
-        let differs = |decided: Decided| matches!(decided, Decided::Gain | Decided::Loss | Decided::Differs);
-        let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.decided));
-        Ok(checks.map(|check| check.id.to_string()).collect())
+        Ok(Outcome::of(&builds, &tolerances, statistics.as_ref(), None, false))
     }
 
     /// Lets git ask for revisions, and tells what it found.
@@ -150,4 +175,11 @@ impl Bisection<'_> {
             }),
         }
     }
+}
+
+/// The primary checks in which the ends differ.
+fn differing(outcome: &Outcome) -> Vec<String> {
+    let differs = |decided: Decided| matches!(decided, Decided::Gain | Decided::Loss | Decided::Differs);
+    let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.decided));
+    checks.map(|check| check.id.to_string()).collect()
 }

@@ -12,7 +12,7 @@ use wb_compare::outcome::{History, Method, Outcome};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_report::compare::{Averages, checks_csv, groups_csv, junit, markdown, text};
+use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
 use crate::cli::compare::{CompareArgs, Method as Asked};
@@ -74,9 +74,14 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         print_json(&outcome)?;
     } else {
         let last = by_tolerance.last().unwrap_or_default();
+        let shown = match (args.verbose, args.fail_on_gain) {
+            (true, _) => Shown::All,
+            (false, true) => Shown::FailuresAndGains,
+            (false, false) => Shown::Failures,
+        };
         let averages: Vec<Averages<'_>> =
             TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
-        print_text(&text(&outcome, &averages, args.verbose, console.out))?;
+        print_text(&text(&outcome, &averages, shown, console.out))?;
     }
     if outcome.exit == Exit::Nothing.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();
