@@ -167,7 +167,7 @@ fn another_version_is_told_apart() {
         let error = Worker::over(WorkerName::local(), input, output).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 2: use the same weighbridge on both"
+            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 3: use the same weighbridge on both"
         );
     });
 }

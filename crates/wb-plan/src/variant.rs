@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use wb_model::secrets::masked_words;
 use wb_model::{Declaration, Surroundings, TestName, Value};
 
 use crate::expand::KNOBS;
@@ -260,7 +261,9 @@ fn program(test: &Declaration, name: Option<&str>, file: &str, native: bool) -> 
 /// A name made of what a variant sets.
 fn derived(text: &str) -> TestName {
     let mut names: BTreeMap<usize, String> = BTreeMap::new();
-    for (at, part) in apart(text).into_iter().enumerate() {
+    // Names are shown and recorded everywhere.
+    let text = masked_words(text);
+    for (at, part) in apart(&text).into_iter().enumerate() {
         let value = part.split_once(':').map_or(part, |(_, value)| value);
         let file = part.starts_with("bin:").then(|| value.rsplit(['/', '=']).next()).flatten();
         let words = file.unwrap_or(value).split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
@@ -294,6 +297,7 @@ mod tests {
             ["base", "huge-pages-never", "A-1", "sync-echo-3", "fio", "old"]
         );
         assert_eq!(shown(&["bin:/a/fio", "bin:/b/fio", "new:bin:redis-server=/x"]), ["fio", "fio-2", "new"]);
+        assert_eq!(shown(&["env:API_TOKEN=hunter2", "env:API_TOKEN=hunter3"]), ["API_TOKEN", "API_TOKEN-2"]);
         assert_eq!(shown(&["param:bs=4k+env:X=a+b", "env:N=:1"]), ["bs-4k-X-a-b", "N-1"]);
     }
 

@@ -53,7 +53,7 @@ fn what_is_written_is_what_the_schemas_say() {
     valid("run", &file("run.json"));
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());
-    let thin = lab.weighbridge("model fit --noise -o noise.json R,R");
+    let thin = lab.weighbridge("model fit --noise -o noise.json a=R b=R");
     assert_eq!(thin.code, 3, "{}", thin.seen());
     valid("noise-model", &json(std::fs::read_to_string(lab.path("noise.json")).unwrap()));
     valid("plan", &lab.weighbridge("plan steady himeno --json").json());
