@@ -24,7 +24,9 @@ pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 pub use variants::{calibrated_text, variants_text};
 
+use wb_compare::outcome::{BuildTold, Method};
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
+use wb_model::counted;
 
 use crate::text::Style;
 
@@ -42,11 +44,31 @@ pub enum Shown {
     All,
 }
 
-/// What a terminal shows: what got worse, cannot be told or is not there (`all`: every check), the groups that did,
+/// Which builds, and what decides.
+fn head(outcome: &Outcome, style: Style) -> String {
+    let named = |build: &BuildTold| match build.runs.len() {
+        1 => build.name.clone(),
+        runs => format!("{} ({})", build.name, counted(runs, "run")),
+    };
+    let [first, between @ .., last] = &outcome.builds[..] else { return String::new() };
+    let history = match between.len() {
+        0 => String::new(),
+        builds => format!(", {} between", counted(builds, "build")),
+    };
+    let by = match outcome.method {
+        Some(Method::Tolerance) => "tolerances decide",
+        Some(Method::Statistical) => "statistics decide",
+        None => "statistics decide where both have 6 samples, tolerances elsewhere",
+    };
+    style.indented(0, &format!("{} → {}{history}; {by}", named(first), named(last))) + "\n"
+}
+
+/// What a terminal shows: what got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
 /// the averages, what differs in the builds' surroundings, and the totals.
 pub fn text(outcome: &Outcome, averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
     let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
-    lines::checks(outcome, shown, style)
+    head(outcome, style)
+        + &lines::checks(outcome, shown, style)
         + &lines::groups(outcome, shown, style)
         + &tables
         + &totals::totals(outcome, style)

@@ -48,6 +48,7 @@ fn row(variant: &VariantTold, question: &Question) -> Vec<Cell> {
     let interval = |low: f64, high: f64| format!("{low:.3} – {high:.3}");
     let verdict = match standing {
         None => Cell::toned("the first", Tone::Quiet),
+        Some(_) if variant.samples == 0 => Cell::toned("not measured", Tone::Bad),
         Some(standing) => Cell::toned(word(standing.verdict), tone(standing.verdict)),
     };
     let ci = standing.and_then(|standing| standing.ci).map(|ci| interval(ci.low, ci.high));

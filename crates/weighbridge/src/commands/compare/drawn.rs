@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use wb_compare::outcome::{History, Outcome};
-use wb_compare::{Builds, Warning};
+use wb_compare::statistical::Threshold;
+use wb_compare::{Builds, Statistic, Warning};
 use wb_report::compare::{PageOptions, Plot, html, plots as drawn};
 
 use crate::cli::compare::CompareArgs;
@@ -19,7 +20,12 @@ pub(super) fn page(
     history: &History<'_>,
     warnings: &[Warning],
 ) -> Result<(), Error> {
-    let notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    notes.push(match args.threshold {
+        Threshold::OfNoise => "each metric's threshold is that of its noise".to_owned(),
+        Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
+    });
+    notes.extend(args.model.iter().map(|file| format!("by the model {}", file.display())));
     let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
     write_file(path, &text)?;
@@ -31,6 +37,13 @@ pub(super) fn page(
 pub(super) fn plots(args: &CompareArgs, builds: &Builds) -> Result<(), Error> {
     if args.svg.is_none() && args.png.is_none() {
         return Ok(());
+    }
+    let known = || builds.rows().map(|row| builds.id(row, Statistic::Mean).to_string());
+    if let Some(glob) = args.baseline.iter().find(|glob| !known().any(|id| glob.is_match(&id))) {
+        return Err(Error::Usage {
+            what: format!("no check matches the baseline `{}`", glob.glob()),
+            help: "`weighbridge analyze` lists all; a glob matches the whole identifier: `*/iperf3/*`".to_owned(),
+        });
     }
     let plots = drawn(builds, |id| args.baseline.iter().any(|glob| glob.is_match(id)));
     if let Some(folder) = &args.svg {
