@@ -33,6 +33,8 @@ pub(super) fn restore(root: &SysRoot) {
                 eprintln!("note: a run that was killed had changed {}: {how}", change.step.what());
             }
         }
+        // Somebody who is alive has them.
+        Err(UndoError::Held { .. }) => {}
         Err(error) => eprintln!("warning: what a run that was killed had changed is not put back: {error}"),
     }
 }

@@ -14,5 +14,4 @@ mod plan;
 mod read;
 mod run;
 mod schemas;
-mod tune;
 mod variants;

@@ -1,6 +1,13 @@
 //! Settings of this machine, set and put back whatever happens.
 //!
-//! One test, since one process at a time changes a machine.
+//! One test, in a program of its own, since one process at a time changes a machine, and any agent that starts puts back
+//! what a killed one has left.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+#[path = "cli/lab.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod lab;
 
 use std::time::{Duration, Instant};
 
