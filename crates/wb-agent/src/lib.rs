@@ -8,13 +8,21 @@
 //! Start with [`worker`] (what can be asked), then [`protocol`] (how it is asked) and [`serve`] (how it
 //! is done).
 
+pub mod clock;
 pub mod frame;
 pub mod protocol;
 mod server;
+mod silence;
 mod stdio;
+pub mod terms;
 pub mod worker;
 
+pub use clock::ClockOffset;
 pub use protocol::{Command, EntryKind, Fault, FileEntry, Ran, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
-pub use worker::{Ending, Finished, Group, Process, Recording, Scratch, Teardown, Tool, Worker, WorkerError};
+pub use terms::{Controller, Holder, Terms};
+pub use worker::{
+    Ending, Finished, Group, Process, Recording, Scratch, Start, Teardown, Together, Tool, Worker, WorkerError,
+    start_together,
+};

@@ -1,14 +1,15 @@
 //! What is said on the pipe: calls from the controller, answers from the agent, each with an id, in any
-//! order. Both sides say [`Hello`] first.
+//! order. Both sides say [`Hello`] first, and the agent then what it says to the controller's terms.
 
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Found, Nanos, Placement};
 use wb_sys::process::{ResourceUse, Verified};
 
+use crate::terms::Terms;
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The name under which this program itself can be replaced in a group.
 pub const OWN_PROGRAM: &str = "weighbridge";
@@ -22,17 +23,21 @@ pub struct Hello {
     pub release: String,
     /// Where the program lies.
     pub program: String,
+    /// A controller's terms.
+    #[serde(default)]
+    pub terms: Terms,
 }
 
 impl Hello {
-    /// Of this program.
-    pub fn ours() -> Self {
-        Self {
-            protocol: VERSION,
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-            program: std::env::current_exe().unwrap_or_default().display().to_string(),
-        }
+    /// Of this program, on these terms.
+    pub fn ours(terms: Terms) -> Self {
+        Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), terms }
     }
+}
+
+/// Where this program lies.
+pub(crate) fn own_program() -> String {
+    std::env::current_exe().unwrap_or_default().display().to_string()
 }
 
 /// A request, and the id that its answer will have.
@@ -57,6 +62,10 @@ pub struct Answer {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Request {
+    /// A word, so that the agent hears something, and its controller something of it.
+    Alive,
+    /// What its clocks say: a [`crate::clock::Reading`].
+    Clock,
     /// The machine's facts: [`wb_model::Facts`].
     Facts,
     /// The machine's world: the payload is a [`wb_sys::Environment`] in JSON.
@@ -112,6 +121,12 @@ pub enum Request {
         /// What all its processes find.
         found: Found,
     },
+    /// Why knobs, by name or `NAME@TARGET`, cannot be set to these values, from reading alone: `Vec<(String, String)>`, a
+    /// key and a reason each.
+    Unsettable {
+        /// Their values.
+        knobs: std::collections::BTreeMap<String, String>,
+    },
     /// Sets knobs, by name or `NAME@TARGET`, until the group is torn down: a list of [`wb_knobs::tune::Tuned`].
     Tune {
         /// The group.
@@ -137,6 +152,13 @@ pub enum Request {
     Release {
         /// The process.
         process: u32,
+    },
+    /// The same at a time: when it really was, by the same clock, `u64`.
+    ReleaseAt {
+        /// The process.
+        process: u32,
+        /// The time, by the machine's CLOCK_MONOTONIC in nanoseconds.
+        at_ns: u64,
     },
     /// The end of a process, when it comes: an [`Ended`].
     Wait {

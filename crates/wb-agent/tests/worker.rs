@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
 
 use common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
-use wb_agent::{Command, EntryKind, Fault, Worker, WorkerError};
+use wb_agent::{Command, EntryKind, Fault, Terms, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 #[test]
@@ -97,7 +97,8 @@ fn a_killed_controller_leaves_no_process_no_folder_and_no_cgroup() {
     let (mut controller, made) = controller(elsewhere.path());
     let agent: u32 = made[0].parse().unwrap();
     assert!(made[2..].iter().all(|folder| Path::new(folder).is_dir()), "{made:?}");
-    assert!(marked(&format!("weighbridge-{agent:08}-")).len() >= 3);
+    // A shell that was just started has yet to start what it is for.
+    eventually("processes to be started", || marked(&format!("weighbridge-{agent:08}-")).len() >= 3);
     controller.kill().unwrap();
     controller.wait().unwrap();
     nothing_is_left_of(agent);
@@ -164,10 +165,12 @@ fn another_version_is_told_apart() {
         let (near, mut far) = tokio::io::duplex(1024);
         tokio::io::AsyncWriteExt::write_all(&mut far, &frame).await.unwrap();
         let (input, output) = tokio::io::split(near);
-        let error = Worker::over(WorkerName::local(), input, output).await.unwrap_err();
+        let error = Worker::over(WorkerName::local(), input, output, Terms::default(), std::future::ready(None))
+            .await
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 3: use the same weighbridge on both"
+            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 4: use the same weighbridge on both"
         );
     });
 }

@@ -138,6 +138,16 @@ pub struct CalibratedCase {
     pub calibration: Calibration,
 }
 
+/// What was held against what in a run, kept in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Held {
+    /// Variants of a test against the first of them.
+    Variants(Variants),
+    /// A system against itself.
+    Calibrated(Calibrated),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -158,7 +158,7 @@ fn fitted_and_rebased_models_are_theirs() {
         }
     }
     let (rebased, wanted) =
-        (theirs.model("linear").rebase(Fit::Linear, 4.0, &read(&lab, 7..9)), theirs.model("rebased"));
+        (theirs.model("linear").rebase(Fit::Linear, 4.0, &read(&lab, 7..9)).model, theirs.model("rebased"));
     assert!(rebased.entries.keys().eq(wanted.entries.keys()));
     for (id, entry) in &wanted.entries {
         let ours = rebased.entries[id];

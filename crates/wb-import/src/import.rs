@@ -146,11 +146,13 @@ pub fn import(request: &Request<'_>) -> Result<Report, ImportError> {
             new.push(source);
         }
     }
-    ends_where_strict(request, &mut report)?;
+    let strict = ends_where_strict(request, &mut report);
     let staged = stage.done();
-    if !new.is_empty() {
-        record(request, &run, journal, history, &staged, &new)?;
+    if strict.is_err() || new.is_empty() {
+        run.abandon();
+        return strict.map(|()| report);
     }
+    record(request, &run, journal, history, &staged, &new)?;
     Ok(report)
 }
 

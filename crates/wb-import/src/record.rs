@@ -141,6 +141,8 @@ impl Recorder<'_> {
         })?;
         let artefact = Artefact::write(&folder, ARTEFACT, &text)?;
         self.journal.write(Event::AttemptEnded(Ended {
+            workers: Vec::new(),
+            works: BTreeMap::new(),
             cell: id,
             key,
             purpose,

@@ -124,6 +124,7 @@ impl<'a> Stage<'a> {
         let version = source.format.version();
         StagedCell {
             definition: definition.unwrap_or_else(|| CellDefinition {
+                teams: Vec::new(),
                 cell: id.clone(),
                 key: DefinitionKey::new(&id.test, version, &cell.params),
                 version,
@@ -176,9 +177,9 @@ fn defined(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordEr
     Ok(all.map(|definition| (definition.cell.clone(), definition)).collect())
 }
 
-/// So many samples are wanted as there are, however far they lie apart: nobody asked for more precision.
+/// So many samples are wanted as there are, however far they lie apart: whoever took them decided.
 fn rule(samples: usize) -> Rule {
-    Rule::Precision { percent: 100.0, min_samples: samples, max_samples: samples }
+    Rule::Compared { min_samples: samples, max_samples: samples }
 }
 
 /// Where the sample of an attempt was read.

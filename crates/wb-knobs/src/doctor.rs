@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
 
 use crate::condition::{Condition, Observation, Observed};
-use crate::knob::{Knob, Quiet, Unsupported};
+use crate::knob::{Knob, Nature, Quiet, Unsupported};
 use crate::{Target, conditions, knobs, target};
 
 /// How quiet a system is.
@@ -82,7 +82,8 @@ pub struct Advice {
 /// Examines a system; the running one is looked at for 200 ms. Changes nothing and needs no privilege.
 pub fn doctor(root: &SysRoot) -> Diagnosis {
     let observation = Observation::of(root);
-    let knobs = knobs::all().iter().flat_map(|knob| examine(*knob, root));
+    let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State);
+    let knobs = states.flat_map(|knob| examine(*knob, root));
     let conditions = conditions::all().iter().flat_map(|condition| look(*condition, &observation));
     Diagnosis { findings: knobs.chain(conditions).collect() }
 }
@@ -104,6 +105,11 @@ impl Verdict {
             Self::Unsupported { .. } => "unsupported",
         }
     }
+}
+
+fn together(targets: &[Target]) -> String {
+    let names: Vec<String> = targets.iter().map(Target::to_string).collect();
+    target::together(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The targets that are in one state.
@@ -130,7 +136,7 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
     let finding = |group: Group| Finding {
         name: knob.name().to_owned(),
         kind: Kind::Knob,
-        target: target::together(&group.targets),
+        target: together(&group.targets),
         state: group.state,
         verdict: group.verdict,
         why: knob.why().to_owned(),
@@ -232,7 +238,8 @@ mod tests {
     fn what_cannot_be_told_says_why_and_is_no_noise() {
         let diagnosis = doctor(&MadeRoot::new().root());
         assert!(diagnosis.is_quiet());
-        assert_eq!(diagnosis.findings.len(), knobs::all().len() + conditions::all().len());
+        let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State).count();
+        assert_eq!(diagnosis.findings.len(), states + conditions::all().len());
         for finding in &diagnosis.findings {
             if let Verdict::Unsupported { reason } = &finding.verdict {
                 assert!(!reason.is_empty() && finding.advice.is_none(), "{}", finding.name);

@@ -30,6 +30,24 @@ pub trait Knob: Sync {
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes;
     /// The command that makes it quiet for these targets.
     fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
+    /// Whether it is something that is set, or something that is done.
+    fn nature(&self) -> Nature {
+        Nature::State
+    }
+    /// Whether it is set where it can be when some of its targets refuse by their nature: an interrupt that is bound to a
+    /// CPU. Those are left, and told.
+    fn leaves_some(&self) -> bool {
+        false
+    }
+}
+
+/// What a knob is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// It is set, holds, and is put back.
+    State,
+    /// It is done and over: there is nothing to look at before, and nothing to put back after.
+    Action,
 }
 
 /// What a knob is set to.
@@ -44,6 +62,8 @@ pub enum Value {
     Bytes(Bytes),
     /// A time, in microseconds.
     Micros(u64),
+    /// A time, in milliseconds.
+    Millis(u64),
     /// What is allowed of frequencies.
     Frequencies {
         /// The lowest allowed, in kHz.
@@ -68,6 +88,7 @@ impl fmt::Display for Value {
                 _ => write!(f, "{:.1} GiB", *bytes as f64 / f64::from(1 << 30)),
             },
             Self::Micros(micros) => write!(f, "{micros} µs"),
+            Self::Millis(millis) => write!(f, "{millis} ms"),
             Self::Frequencies { low, high, highest } => {
                 write!(f, "{} to {} MHz of {} MHz", low / 1000, high / 1000, highest / 1000)
             }

@@ -9,11 +9,49 @@ use crate::knob::Unsupported;
 
 /// Something that is written to set a knob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Write {
-    /// Where.
-    pub step: Step,
-    /// What it is to hold.
-    pub state: String,
+pub enum Write {
+    /// A state: what it was is noted before, and put back.
+    State {
+        /// Where.
+        step: Step,
+        /// What it is to hold.
+        state: String,
+    },
+    /// An action: it leaves no state, so that nothing is noted and nothing put back.
+    Action(Action),
+}
+
+/// What is done and over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Everything that waits to be written is, and then what memory holds of files is dropped: as this number says to
+    /// `/proc/sys/vm/drop_caches`.
+    DropCaches(u8),
+}
+
+impl Action {
+    const DROP: &str = "/proc/sys/vm/drop_caches";
+
+    /// Why it cannot be done here, from reading alone.
+    pub(crate) fn refusal(&self, sys: &SysRoot) -> Option<String> {
+        match self {
+            Self::DropCaches(_) => Step::setting(Self::DROP).refusal(sys),
+        }
+    }
+
+    /// Does it; why that could not be, if so.
+    pub(crate) fn carry_out(&self, sys: &SysRoot) -> Result<(), String> {
+        match self {
+            Self::DropCaches(what) => {
+                // Only what is written already can be dropped.
+                if sys.is_real() {
+                    rustix::fs::sync();
+                }
+                let full = sys.path(Self::DROP).map_err(|error| error.to_string())?;
+                std::fs::write(full, what.to_string()).map_err(|error| format!("`{}`: {error}", Self::DROP))
+            }
+        }
+    }
 }
 
 /// What sets a knob, or why it cannot be set so.
@@ -22,7 +60,7 @@ pub type Writes = Result<Vec<Write>, Unsupported>;
 impl Write {
     /// Writes a value to a file of the kernel's.
     pub fn setting(path: impl Into<String>, state: impl Into<String>) -> Self {
-        Self { step: Step::setting(path), state: state.into() }
+        Self::State { step: Step::setting(path), state: state.into() }
     }
 }
 
@@ -84,20 +122,23 @@ pub(crate) fn shell(script: &str, arguments: &[&str]) -> Vec<String> {
 pub(crate) fn command(
     sys: &SysRoot,
     name: &str,
-    program: &str,
+    program_name: &str,
     [read, write]: [Vec<String>; 2],
     state: String,
 ) -> Writes {
-    let on_path = || {
-        let path = std::env::var("PATH").unwrap_or_default();
-        path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| sys.exists(format!("{folder}/{program}")))
-    };
+    program(sys, program_name)?;
+    Ok(vec![Write::State { step: Step::Command { name: name.to_owned(), read, write }, state }])
+}
+
+/// A program that is asked of the running system, where it is there.
+pub(crate) fn program<'a>(sys: &SysRoot, name: &'a str) -> Result<&'a str, Unsupported> {
     if !sys.is_real() {
-        return Err(Unsupported(format!("`{program}` is asked of running systems alone")));
+        return Err(Unsupported(format!("`{name}` is asked of running systems alone")));
     }
-    match on_path() {
-        true => Ok(vec![Write { step: Step::Command { name: name.to_owned(), read, write }, state }]),
-        false => Err(Unsupported(format!("there is no program `{program}`"))),
+    let path = std::env::var("PATH").unwrap_or_default();
+    match path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| sys.exists(format!("{folder}/{name}"))) {
+        true => Ok(name),
+        false => Err(Unsupported(format!("there is no program `{name}`"))),
     }
 }
 

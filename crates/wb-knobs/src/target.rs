@@ -24,6 +24,12 @@ pub enum Target {
     Interface(String),
     /// A size of huge pages: `2048kB`.
     PageSize(String),
+    /// Huge pages of one size on one node: `node0`, or `node0/1048576kB` where it is not the usual size.
+    NodePages(u32, Option<String>),
+    /// An interrupt.
+    Interrupt(u32),
+    /// Interrupts that come to be: `new`.
+    NewInterrupts,
     /// A folder.
     Folder(String),
 }
@@ -34,21 +40,36 @@ impl fmt::Display for Target {
             Self::System => f.write_str("system"),
             Self::Cpu(number) => write!(f, "cpu{number}"),
             Self::Policy(number) => write!(f, "policy{number}"),
+            Self::NodePages(node, None) => write!(f, "node{node}"),
+            Self::NodePages(node, Some(size)) => write!(f, "node{node}/{size}"),
+            Self::Interrupt(number) => write!(f, "irq{number}"),
+            Self::NewInterrupts => f.write_str("new"),
             Self::Disk(name) | Self::Interface(name) | Self::PageSize(name) | Self::Folder(name) => f.write_str(name),
         }
     }
 }
 
-/// Several targets as people write them: `cpu0-7`, `sda, sdb`.
-pub fn together(targets: &[Target]) -> String {
-    let numbers = |number: fn(&Target) -> Option<u32>| targets.iter().map(number).collect::<Option<Vec<_>>>();
-    let cpu = |target: &Target| if let Target::Cpu(number) = target { Some(*number) } else { None };
-    let policy = |target: &Target| if let Target::Policy(number) = target { Some(*number) } else { None };
-    match (numbers(cpu), numbers(policy)) {
-        (Some(numbers), _) if !numbers.is_empty() => format!("cpu{}", cpu_list::format(&numbers)),
-        (_, Some(numbers)) if !numbers.is_empty() => format!("policy{}", cpu_list::format(&numbers)),
-        _ => targets.iter().map(Target::to_string).collect::<Vec<_>>().join(", "),
-    }
+/// What there can be many of, and what is written as a range therefore.
+const MANY: [&str; 3] = ["cpu", "policy", "irq"];
+
+/// Names of several targets as people write them: `cpu0-7`, `irq24-43, new`, `sda, sdb`.
+pub fn together(names: &[&str]) -> String {
+    let numbered = |name: &str| {
+        let of = |kind: &&'static str| Some((*kind, name.strip_prefix(*kind)?.parse::<u32>().ok()?));
+        MANY.iter().find_map(of)
+    };
+    let alike = names.chunk_by(|one, next| {
+        let kind = |name: &str| numbered(name).map(|(kind, _)| kind);
+        kind(one).is_some() && kind(one) == kind(next)
+    });
+    let range = |names: &[&str]| match numbered(names[0]) {
+        Some((kind, _)) => {
+            let numbers: Vec<u32> = names.iter().filter_map(|name| Some(numbered(name)?.1)).collect();
+            format!("{kind}{}", cpu_list::format(&numbers))
+        }
+        None => names[0].to_owned(),
+    };
+    alike.map(range).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn policies(sys: &SysRoot) -> Vec<Target> {
@@ -73,8 +94,10 @@ mod tests {
 
     #[test]
     fn neighbours_are_written_as_a_range() {
-        assert_eq!(together(&[0, 1, 2, 5].map(Target::Policy)), "policy0-2,5");
-        assert_eq!(together(&["sda", "sdb"].map(|name| Target::Disk(name.into()))), "sda, sdb");
-        assert_eq!(together(&[Target::System]), "system");
+        assert_eq!(together(&["policy0", "policy1", "policy2", "policy5"]), "policy0-2,5");
+        assert_eq!(together(&["irq24", "irq25", "new"]), "irq24-25, new");
+        assert_eq!(together(&["sda", "sdb"]), "sda, sdb");
+        assert_eq!(together(&["system"]), "system");
+        assert_eq!(together(&[]), "");
     }
 }

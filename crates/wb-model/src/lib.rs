@@ -20,6 +20,7 @@ pub mod placement;
 pub mod quantity;
 pub mod secrets;
 pub mod surroundings;
+pub mod team;
 pub mod unit;
 
 pub use case::Case;
@@ -34,4 +35,5 @@ pub use param::{Axis, Param, ParamKind, Params, Value};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};
 pub use surroundings::{Found, Surroundings};
+pub use team::{Sides, Team};
 pub use unit::{Figure, Unit, counted};

@@ -38,6 +38,10 @@ pub fn masked_words(line: &str) -> String {
         if !word.is_empty() {
             let (shown, after) = match next {
                 Next::Secret if !word.starts_with('-') => (MASK.to_owned(), after_value(word)),
+                Next::User if word.contains(':') => {
+                    let (user, password) = word.split_at(word.find(':').unwrap_or(word.len()));
+                    (format!("{user}:{MASK}"), after_value(password.trim_start_matches(':')))
+                }
                 _ => masked_word(word),
             };
             masked.push_str(&shown);
@@ -56,6 +60,8 @@ enum Next {
     Plain,
     /// The value of a name that sounds like a secret's.
     Secret,
+    /// A user, and what stands after a `:` is the user's password.
+    User,
     /// More of such a value, up to the quote that ends it.
     Within(char),
 }
@@ -68,9 +74,13 @@ fn masked_word(word: &str) -> (String, Next) {
         Some((at, ':')) if at + 1 == word.len() => (word.to_owned(), Next::Secret),
         Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
         None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
+        None if USER.contains(&word) => (word.to_owned(), Next::User),
         None => (without_user(word), Next::Plain),
     }
 }
+
+/// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
+const USER: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
 /// What follows a secret: the rest of it where its quote is still open.
 fn after_value(value: &str) -> Next {
@@ -119,6 +129,7 @@ mod tests {
             ("systemd.setenv=MY_TOKEN=abc", "systemd.setenv=MY_TOKEN=***"),
             ("ds=https://joe:pw@host/x", "ds=https://***@host/x"),
             ("netroot=iscsi:joe:pw@10.0.0.1::3260", "netroot=iscsi:***@10.0.0.1::3260"),
+            ("curl -u me:hunter2 -s --user joe", "curl -u me:*** -s --user joe"),
             ("console=a@b", "console=a@b"),
             ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
             ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),

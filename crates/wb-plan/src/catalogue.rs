@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Value};
+use wb_model::{Declaration, Facts, Nanos, Params, Sides, Value};
 use wb_stats::Rule;
 
 /// Where a plan looks up tests.
@@ -13,11 +13,23 @@ pub trait Catalogue {
     /// The names of all tests.
     fn names(&self) -> Vec<&str>;
 
+    /// Whether this program itself runs a test.
+    fn is_native(&self, test: &str) -> bool;
+
+    /// The proper name of a knob, which may be given by a short one.
+    fn knob(&self, name: &str) -> Option<&'static str>;
+
+    /// The proper names of all knobs.
+    fn knobs(&self) -> Vec<&'static str>;
+
     /// Values, by parameter, that follow from the machine where none was given; several make an axis.
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>>;
 
     /// Why a cell of these parameters cannot be measured on such a machine.
     fn unsupported(&self, test: &str, params: &Params, facts: &Facts) -> Option<String>;
+
+    /// How many sides a cell of these parameters has.
+    fn sides(&self, test: &str, params: &Params) -> Sides;
 
     /// The sampling rule that the test's own parameters ask for.
     fn rule(&self, test: &str, params: &Params) -> Option<Rule>;

@@ -2,119 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_model::team::members;
 use wb_model::{
-    Case, CellId, Declaration, DefinitionKey, Facts, Nanos, Param, ParamKind, Params, ProfileName, Scope, Serial,
-    TestName, Value,
+    Case, CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, Params, ProfileName, Scope, Serial, Team,
+    TestName, Value, WorkerName,
 };
-use wb_stats::Rule;
 
+use crate::cast::Cast;
 use crate::nearest::nearest;
+use crate::plan::{Cell, LeftOut, Plan};
 use crate::request::{Form, Stage, Written};
-use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection};
+use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection, Workers};
 
 /// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`. Every
 /// test has them, and they are axes.
 pub const KNOBS: &str = "knobs.";
+/// The parameter that says how many workers measure a cell at the same time, where there are several.
+pub const WORKERS: &str = "workers";
+/// The parameter that says that the sides of a test are on different workers, where they are.
+pub const SIDES: &str = "sides";
 
-/// What will be measured: the same requests on the same facts always make the same plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Plan {
-    /// The cells, in the order they were asked for.
-    pub cells: Vec<Cell>,
-    /// Cells that were asked for and will not be measured.
-    pub left_out: Vec<LeftOut>,
-    /// How it samples.
-    pub sampling: Sampling,
-}
-
-/// One cell that will be measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cell {
-    /// Its name.
-    pub id: CellId,
-    /// What it may be compared and resumed with; none while values are open.
-    pub key: Option<DefinitionKey>,
-    /// The test's measurement version.
-    pub version: u32,
-    /// Every effective parameter that is known.
-    pub params: Params,
-    /// Parameters that the machine decides while no machine is known, and how.
-    pub open: BTreeMap<String, String>,
-    /// Why it cannot be measured here, if so.
-    pub unsupported: Option<String>,
-    /// When it is done.
-    pub rule: Rule,
-    /// How long one sample takes, about.
-    pub estimate: Nanos,
-    /// How long what its test prepares stays alive.
-    pub scope: Scope,
-    /// User tools around its samples.
-    pub tools: Vec<String>,
-    /// Files that are programs in the place of those that the path has, by the programs' names.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub programs: BTreeMap<String, String>,
-    /// The block it is scheduled in, from 0.
-    pub block: usize,
-}
-
-/// A cell that was asked for and will not be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
-    /// Its name.
-    pub id: CellId,
-    /// Why.
-    pub why: String,
-}
-
-impl Plan {
-    /// How long it takes, about: warm-ups and the fewest samples of every cell that can be measured.
-    pub fn estimate(&self) -> Nanos {
-        let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none());
-        Nanos(cells.map(|cell| self.cell_estimate(cell).0).sum())
-    }
-
-    /// How long one cell takes, about, with its fewest samples.
-    pub fn cell_estimate(&self, cell: &Cell) -> Nanos {
-        let attempts = u64::from(self.sampling.warm_up) + fewest(cell.rule) as u64;
-        Nanos(cell.estimate.0.saturating_mul(attempts))
-    }
-
-    /// Whether the budget ends a cell, about, before its fewest samples are taken.
-    pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
-        let wanted = fewest(cell.rule);
-        // No attempt is begun once the budget is spent; one that is begun is finished.
-        let attempts = self.sampling.budget?.0.div_ceil(cell.estimate.0.max(1));
-        let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
-        (cell.unsupported.is_none() && holds < wanted).then_some(Shortfall { holds, wanted })
-    }
-}
-
-/// A cell whose budget is too small for its rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shortfall {
-    /// So many samples fit into the budget.
-    pub holds: usize,
-    /// So many are wanted.
-    pub wanted: usize,
-}
-
-/// The fewest samples that satisfy a rule.
-fn fewest(rule: Rule) -> usize {
-    match rule {
-        Rule::Precision { min_samples, .. } | Rule::Compared { min_samples, .. } => min_samples,
-        Rule::MaxStddev { samples, .. } => samples,
-    }
-}
-
-/// The cells that follow from `requests` on a machine of these facts; without facts, what the machine decides stays
-/// open.
+/// The cells that follow from `requests` on these workers; without any, what the machine decides stays open.
 pub fn expand(
     requests: &[Request],
     sampling: &Sampling,
     catalogue: &dyn Catalogue,
-    facts: Option<&Facts>,
+    workers: Option<&Workers>,
     profile: &ProfileName,
     selection: &Selection,
 ) -> Result<Plan, PlanError> {
@@ -131,7 +44,11 @@ pub fn expand(
                 Serial::Position(*position - 1)
             }
         };
-        let context = Context { request, declaration, catalogue, facts, sampling };
+        let (cast, given) = Cast::of(request, declaration)?;
+        let involved = workers.map(|workers| cast.involved(request, workers)).transpose()?.unwrap_or_default();
+        let facts = |worker: &WorkerName| Some((worker.clone(), workers?.facts(worker)?.ok()?));
+        let involved = involved.iter().filter_map(facts).collect();
+        let context = Context { request, given, cast, declaration, catalogue, workers, involved, sampling };
         for (case, params, open) in context.combinations()? {
             let test = declaration.name.clone();
             let id = CellId { profile: profile.clone(), test, serial: serial.clone(), case };
@@ -142,7 +59,7 @@ pub fn expand(
             }
             match selection.leaves_out(&id) {
                 Some(why) => plan.left_out.push(LeftOut { id, why }),
-                None => plan.cells.push(context.cell(id, params, open)),
+                None => plan.cells.push(context.cell(id, params, open)?),
             }
         }
     }
@@ -177,9 +94,14 @@ fn no_stages(request: &Request, stage: &Stage) -> PlanError {
 /// The parameters of one request, being combined.
 struct Context<'a> {
     request: &'a Request,
+    /// What was given for it but who measures it.
+    given: Vec<&'a Given>,
+    cast: Cast<'a>,
     declaration: &'a Declaration,
     catalogue: &'a dyn Catalogue,
-    facts: Option<&'a Facts>,
+    workers: Option<&'a Workers>,
+    /// Those that measure it, with their facts.
+    involved: Vec<(WorkerName, &'a Facts)>,
     sampling: &'a Sampling,
 }
 
@@ -197,17 +119,18 @@ impl Context<'_> {
         let given = self.given()?;
         let fixed = |values: &(Vec<Value>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
         let singles: Params = given.iter().filter_map(|(name, v)| Some((name.clone(), fixed(v)?))).collect();
-        let resolved = self.facts.map(|facts| self.catalogue.resolve(&self.request.test, &singles, facts));
+        let resolved = self.resolved(&singles)?;
         let mut open = BTreeMap::new();
         let mut dimensions = Vec::new();
-        let knobs: Vec<Param> = given.keys().filter_map(|name| knob(name)).collect();
+        let knobs: Vec<Param> =
+            given.keys().filter(|name| name.starts_with(KNOBS)).map(|name| knob_param(name)).collect();
         for param in self.declaration.params.iter().chain(&knobs) {
             let from_machine = || resolved.as_ref().and_then(|values| values.get(&param.name));
             let (values, listed) = match given.get(&param.name) {
                 Some((values, listed)) => (values.clone(), *listed),
                 None => match (from_machine(), &param.resolved, &param.default) {
                     (Some(values), _, _) => (values.clone(), values.len() > 1),
-                    (None, Some(how), None) if self.facts.is_none() => {
+                    (None, Some(how), None) if self.workers.is_none() => {
                         open.insert(param.name.clone(), how.clone());
                         continue;
                     }
@@ -220,12 +143,46 @@ impl Context<'_> {
         Ok(product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
     }
 
+    /// Values that follow from the machine, the same on all workers; none without any.
+    fn resolved(&self, singles: &Params) -> Result<Option<BTreeMap<String, Vec<Value>>>, PlanError> {
+        let on = |facts: &Facts| self.catalogue.resolve(&self.request.test, singles, facts);
+        let Some(((first, facts), others)) = self.involved.split_first() else { return Ok(None) };
+        let resolved = on(facts);
+        for (other, facts) in others {
+            let its = on(facts);
+            let differing = resolved.keys().chain(its.keys()).find(|name| resolved.get(*name) != its.get(*name));
+            if let Some(name) = differing {
+                let told = |of: &BTreeMap<String, Vec<Value>>| {
+                    let values: Vec<String> = of.get(name).into_iter().flatten().map(Value::to_string).collect();
+                    if values.is_empty() { "nothing".to_owned() } else { values.join(", ") }
+                };
+                let (one, two) = (told(&resolved), told(&its));
+                let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
+                let at = self.request.test_at.clone();
+                return Err(PlanError::at(
+                    &self.request.source,
+                    at,
+                    message,
+                    "workers that measure together do the same",
+                )
+                .with_help(format!("give `{name}`, or measure on one of them: `on={first}`")));
+            }
+        }
+        Ok(Some(resolved))
+    }
+
     /// The given parameters in canonical form, under their proper names, and whether each was a list.
     fn given(&self) -> Result<BTreeMap<String, (Vec<Value>, bool)>, PlanError> {
         let mut all = BTreeMap::new();
-        for given in &self.request.given {
-            let param = self.declaration.param(&given.name).cloned().or_else(|| knob(&given.name));
-            let param = &param.ok_or_else(|| self.no_such_parameter(given))?;
+        for given in self.given.iter().copied() {
+            let knob;
+            let param = match given.name.strip_prefix(KNOBS) {
+                Some(name) => {
+                    knob = knob_param(&self.knob(given, name)?);
+                    &knob
+                }
+                None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
+            };
             let values = self.values(param, &given.value)?;
             if all.insert(param.name.clone(), values).is_some() {
                 let message = format!("`{}` is given twice", param.name);
@@ -267,6 +224,18 @@ impl Context<'_> {
         }
     }
 
+    /// The parameter that a knob is, by its proper name.
+    fn knob(&self, given: &Given, name: &str) -> Result<String, PlanError> {
+        knob_name(self.catalogue, name).ok_or_else(|| {
+            let name = name.split('@').next().unwrap_or(name);
+            let known = self.catalogue.knobs();
+            let near = nearest(name, known.iter().copied());
+            let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+            PlanError::at(&self.request.source, given.name_at.clone(), format!("there is no knob `{name}`"), label)
+                .with_help(format!("there are {}", known.join(", ")))
+        })
+    }
+
     fn no_such_parameter(&self, given: &Given) -> PlanError {
         let test = &self.declaration.name;
         let names = || self.declaration.params.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.aliases));
@@ -288,12 +257,17 @@ impl Context<'_> {
         PlanError::at(&self.request.source, written.at.clone(), message, label).with_help(help)
     }
 
-    fn cell(&self, id: CellId, params: Params, open: BTreeMap<String, String>) -> Cell {
+    fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, PlanError> {
         let Declaration { name, version, scope, .. } = self.declaration;
-        let known = open.is_empty();
-        let unsupported = self.facts.and_then(|facts| self.catalogue.unsupported(name.as_str(), &params, facts));
-        Cell {
-            key: known.then(|| key(name, *version, &params)),
+        let sides = self.catalogue.sides(name.as_str(), &params);
+        let teams = match self.workers {
+            Some(workers) => self.cast.teams(self.request, sides, workers)?,
+            None => Vec::new(),
+        };
+        let unsupported = self.unsupported(&teams, &params);
+        params.extend(shape(&teams));
+        Ok(Cell {
+            key: open.is_empty().then(|| key(name, *version, &params)),
             version: *version,
             unsupported,
             rule: self.catalogue.rule(name.as_str(), &params).unwrap_or_else(|| self.sampling.rule()),
@@ -301,17 +275,44 @@ impl Context<'_> {
             scope: *scope,
             tools: self.request.tools.clone(),
             programs: self.request.programs.clone(),
+            teams,
             block: 0,
             id,
             params,
             open,
-        }
+        })
+    }
+
+    /// Why it cannot be measured on one of the workers.
+    fn unsupported(&self, teams: &[Team], params: &Params) -> Option<String> {
+        let several = members(teams).len() > 1;
+        members(teams).into_iter().find_map(|worker| {
+            let why = match self.workers?.facts(worker)? {
+                Ok(facts) => self.catalogue.unsupported(&self.request.test, params, facts)?,
+                Err(why) => return Some(why.to_owned()),
+            };
+            Some(if several { format!("on `{worker}`: {why}") } else { why })
+        })
     }
 }
 
+/// What a cell's teams are like, as parameters: part of what it may be compared with. Which workers they are is not.
+fn shape(teams: &[Team]) -> Params {
+    let count = i64::try_from(teams.len()).unwrap_or(i64::MAX);
+    let several = (count > 1).then(|| (WORKERS.to_owned(), Value::Integer(count)));
+    let apart = teams.iter().any(Team::is_apart).then(|| (SIDES.to_owned(), Value::Text("apart".to_owned())));
+    several.into_iter().chain(apart).collect()
+}
+
+/// The parameter that a knob is, `NAME` or `NAME@TARGET`, by its proper name.
+pub(crate) fn knob_name(catalogue: &dyn Catalogue, knob: &str) -> Option<String> {
+    let (name, target) = knob.split_at(knob.find('@').unwrap_or(knob.len()));
+    catalogue.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
+}
+
 /// A knob as a parameter.
-fn knob(name: &str) -> Option<Param> {
-    name.strip_prefix(KNOBS).filter(|knob| !knob.is_empty()).map(|_| Param {
+fn knob_param(name: &str) -> Param {
+    Param {
         name: name.to_owned(),
         aliases: Vec::new(),
         help: String::new(),
@@ -319,7 +320,7 @@ fn knob(name: &str) -> Option<Param> {
         default: None,
         resolved: None,
         axis: true,
-    })
+    }
 }
 
 fn key(test: &TestName, version: u32, params: &Params) -> DefinitionKey {
@@ -363,7 +364,11 @@ fn cut_into_blocks(cells: &mut [Cell], max_prepared: usize) {
 
 #[cfg(test)]
 mod tests {
+    use wb_model::{Nanos, Sides};
+    use wb_stats::Rule;
+
     use super::*;
+    use crate::plan::Shortfall;
     use crate::spec;
 
     struct One(Declaration);
@@ -375,12 +380,24 @@ mod tests {
         fn names(&self) -> Vec<&str> {
             vec!["t"]
         }
+        fn is_native(&self, _: &str) -> bool {
+            false
+        }
+        fn knob(&self, name: &str) -> Option<&'static str> {
+            ["thp", "thp-enabled"].contains(&name).then_some("thp-enabled")
+        }
+        fn knobs(&self) -> Vec<&'static str> {
+            vec!["thp-enabled"]
+        }
         fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
             let all = (1..=facts.cpus_for(2).len() as i64).map(Value::Integer).collect();
             if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
         }
         fn unsupported(&self, _: &str, params: &Params, _: &Facts) -> Option<String> {
             (params.get("rw") == Some(&Value::Text("write".into()))).then(|| "read only".to_owned())
+        }
+        fn sides(&self, _: &str, _: &Params) -> Sides {
+            Sides::Alone
         }
         fn rule(&self, _: &str, _: &Params) -> Option<Rule> {
             None
@@ -416,7 +433,8 @@ mod tests {
     fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, PlanError> {
         let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
         let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
-        expand(&requests, &sampling, &catalogue(), facts, &ProfileName::localhost(), &Selection::default())
+        let workers = facts.map(|facts| Workers::local(facts.clone()));
+        expand(&requests, &sampling, &catalogue(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
     }
 
     fn two_cpus() -> Facts {
@@ -437,6 +455,42 @@ mod tests {
         );
         let plan = planned(&["t:bs=4k,threads=1,cpus=[1,2]"], Some(&two_cpus())).unwrap();
         assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=1"]);
+    }
+
+    #[test]
+    fn knobs_are_axes_by_their_proper_names() {
+        let plan = planned(&["t:threads=1,knobs.thp=[always,never]"], Some(&two_cpus())).unwrap();
+        let case = |value| format!("Localhost/t/0000:knobs.thp-enabled={value},rw=read,threads=1");
+        assert_eq!(names(&plan), ["always", "never"].map(case));
+        let told = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+        assert_eq!(told("t:knobs.tph=never"), "there is no knob `tph`");
+        assert_eq!(told("t:knobs.thp=never,knobs.thp-enabled=never"), "`knobs.thp-enabled` is given twice");
+    }
+
+    #[test]
+    fn workers_that_measure_together_are_part_of_what_is_compared_and_their_names_are_not() {
+        let named = |names: [&str; 2], specs: &[&str]| {
+            let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
+            let worker = |name: &str, cpus: usize| {
+                let Facts { cpus: all, .. } = two_cpus();
+                (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
+            };
+            let workers = Workers { all: vec![worker(names[0], 2), worker(names[1], 0)], ..Workers::default() };
+            let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
+            expand(&requests, &sampling, &catalogue(), Some(&workers), &profile, &Selection::default())
+        };
+        let key = |names, spec: &str| named(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
+        assert_eq!(key(["a", "b"], "t:threads=1"), key(["c", "d"], "t:threads=1"));
+        assert_ne!(key(["a", "b"], "t:threads=1"), key(["a", "b"], "t:threads=1,on=a"));
+        let alone = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
+        assert_eq!(Some(key(["a", "b"], "t:threads=1,on=b")), alone.cells[0].key);
+        let plan = named(["a", "b"], &["t:threads=1"]).unwrap();
+        assert_eq!((plan.cells[0].teams.len(), plan.cells[0].params["workers"].to_string()), (2, "2".to_owned()));
+        // What follows from the machine has to be the same on all.
+        let told = named(["a", "b"], &["t"]).unwrap_err().to_string();
+        assert_eq!(told, "`threads` would be 1, 2 on `a` and nothing on `b`");
+        let write = named(["a", "b"], &["t:threads=1,rw=write"]).unwrap();
+        assert_eq!(write.cells[0].unsupported.as_deref(), Some("on `a`: read only"));
     }
 
     #[test]

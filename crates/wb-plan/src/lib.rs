@@ -8,23 +8,27 @@
 //! [`variant`] is a request with something changed.
 
 pub mod builtin;
+mod cast;
 pub mod catalogue;
 pub mod error;
 pub mod expand;
 pub mod file;
 pub mod nearest;
+pub mod plan;
 pub mod request;
 pub mod sampling;
 pub mod select;
 pub mod spec;
 pub mod tools;
 pub mod variant;
+pub mod workers;
 
 pub use catalogue::Catalogue;
 pub use error::PlanError;
-pub use expand::KNOBS;
-pub use expand::{Cell, LeftOut, Plan, Shortfall, expand};
+pub use expand::{KNOBS, SIDES, WORKERS, expand};
+pub use plan::{Cell, LeftOut, Plan, Shortfall};
 pub use request::{Given, Request, Source};
 pub use sampling::{Order, Sampling};
 pub use select::Selection;
 pub use variant::Variant;
+pub use workers::Workers;

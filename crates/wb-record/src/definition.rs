@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Metric, Params};
+use wb_model::{CellId, DefinitionKey, Metric, Params, Team};
 use wb_stats::Rule;
 
 /// The definitions of the cells of one serial.
@@ -33,6 +33,9 @@ pub struct CellDefinition {
     pub rule: Rule,
     /// How many disturbed samples are taken again.
     pub retakes: usize,
+    /// Who measures it, where it is not this machine alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub teams: Vec<Team>,
     /// Why it cannot be measured, if so.
     pub unsupported: Option<String>,
     /// Binaries, versions, hashes, instruction sets, kernel and boot.

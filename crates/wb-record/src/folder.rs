@@ -45,6 +45,16 @@ impl RunFolder {
         }
     }
 
+    /// Lets go of a folder in which nothing has been recorded, and removes it where it was made for that.
+    pub fn abandon(self) {
+        // Only what is empty can be removed so, and only a journal is made before the first entry.
+        let journal = self.path.join("journal.jsonl");
+        let unused = !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|found| found.len() == 0);
+        if unused && fs::remove_file(&journal).is_ok() {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+
     /// Opens a run for reading.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         match fs::metadata(path.join("run.json")) {

@@ -1,12 +1,13 @@
 //! The journal: one line of JSON per event, flushed to the device before anything else happens.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose};
+use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 
 use crate::{Artefact, RecordError};
 
@@ -92,6 +93,12 @@ pub struct Ended {
     /// The work that was done, in the test's own count: later samples do the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<u64>,
+    /// The workers that measured at the same time, where there are several: each left its files in a folder of its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerName>,
+    /// The work of each of several workers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub works: BTreeMap<WorkerName, u64>,
     /// What disturbed it from outside, with figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<String>,

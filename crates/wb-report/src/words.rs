@@ -1,6 +1,6 @@
 //! How things are said, wherever they are shown.
 
-use wb_model::{CellOutcome, Direction, Metric, Unit, Validity, WorkerName, counted};
+use wb_model::{CellOutcome, Direction, Unit, Validity, counted};
 use wb_stats::{Rule, Summary};
 use wb_study::cell::FEWEST_FOR_AN_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
@@ -142,11 +142,7 @@ pub(crate) fn invalid(cell: &CellResult) -> usize {
     cell.samples.iter().filter(invalid).count()
 }
 
-/// Under which key a sample holds its value of this metric, of one worker or aggregated over all.
-pub(crate) fn value_key(metric: &Metric, worker: Option<&WorkerName>) -> String {
-    let worker = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
-    format!("{}/{}{worker}", metric.class, metric.name)
-}
+pub(crate) use wb_study::together::key as value_key;
 
 /// What kept a sample from counting, and what disturbed it, each in a sentence.
 pub(crate) fn sample_remarks(sample: &SampleResult) -> Vec<String> {

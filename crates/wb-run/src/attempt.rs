@@ -1,31 +1,31 @@
-//! One attempt at a sample: made on the worker, and on the device before anything else happens.
+//! One attempt at a sample: made by all teams of a cell at the same time, and on the device before anything else happens.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use tokio::sync::watch;
-use wb_agent::{Command, Worker};
-use wb_model::{AttemptOutcome, Facts, Found, Nanos, Purpose, Scope};
+use wb_model::{AttemptOutcome, Purpose, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::Ended;
 use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
 use wb_study::Studied;
-use wb_sys::telemetry::Thresholds;
-use wb_tests::attempt::{Record, lost};
-use wb_tests::test::knobs_of;
-use wb_tests::{Attempt, Failure, Site};
+use wb_tests::Failure;
+use wb_tests::attempt::Record;
+use wb_tests::meeting::Seat;
 
 use crate::RunError;
 use crate::cells::Measuring;
-use crate::tools::Running;
+use crate::crew::Crew;
+use crate::part::{Means, Part, Which};
 
 /// What attempts are made with.
 pub struct Bench {
     /// Where.
-    pub worker: Worker,
-    /// What that is.
-    pub facts: Arc<Facts>,
+    pub crew: Crew,
+    /// Workers that went away.
+    pub lost: BTreeSet<WorkerName>,
     /// How samples are taken.
     pub sampling: Sampling,
     /// Becomes true when the user wants to end.
@@ -38,27 +38,11 @@ pub struct Bench {
     pub history: History,
 }
 
-/// What the processes of a cell find.
-fn found(cell: &Measuring) -> Result<Found, Failure> {
-    let env = cell.surroundings.variables().map_err(Failure::refused)?;
-    Ok(Found { env, programs: cell.cell.programs.clone() })
-}
-
-/// Sets the cell's knobs until the site's group is torn down, and runs what is to be run before each attempt: where and
-/// how the system places it, since it is not measured.
-async fn made_ready(cell: &Measuring, site: &Site) -> Result<(), Failure> {
-    let knobs = knobs_of(&cell.cell.params);
-    if !knobs.is_empty() {
-        site.group.tune(knobs).await.map_err(lost)?;
-    }
-    let Some(line) = &cell.surroundings.before else { return Ok(()) };
-    site.succeed(Command::new(["sh", "-c", line])).await.map(drop)
-}
-
-/// How a sample was taken.
+/// How a sample was taken, by all teams together.
 struct Taken {
     result: Result<(), Failure>,
     record: Record,
+    works: BTreeMap<WorkerName, u64>,
     disturbances: Vec<String>,
 }
 
@@ -74,7 +58,7 @@ impl Bench {
         self.write(Event::AttemptStarted { cell: id.clone(), key: key.clone(), purpose, sample, attempt: number })?;
 
         let start = Instant::now();
-        let Taken { result, record, disturbances } = self.take(cell, purpose, sample).await?;
+        let Taken { result, record, works, disturbances } = self.take(cell, purpose, sample).await;
         let seconds = start.elapsed().as_secs_f64();
 
         let write = |(path, bytes): &(String, Vec<u8>)| Artefact::write(&folder, path, bytes);
@@ -89,6 +73,8 @@ impl Bench {
             seconds,
             workload_seconds: record.workload_seconds,
             work: record.work,
+            workers: several(&cell.cell.teams).into_iter().cloned().collect(),
+            works,
             disturbances,
             findings: record.findings,
             artefacts,
@@ -105,110 +91,68 @@ impl Bench {
         Ok(())
     }
 
-    /// Takes a sample on the worker. Whatever happens, nothing that it started is left there.
-    async fn take(&self, cell: &mut Measuring, purpose: Purpose, sample: u32) -> Result<Taken, RunError> {
-        let site = match self.site(cell).await {
-            Ok(site) => site,
-            Err(failure) => {
-                return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
-            }
-        };
-        if let Err(failure) = made_ready(cell, &site).await {
-            let _ = site.group.teardown().await;
-            return Ok(Taken { result: Err(failure), record: Record::default(), disturbances: Vec::new() });
-        }
-        let mut attempt = Attempt::new(site, purpose, sample, self.sampling.min_time, cell.work());
-        let result = self.prepared_sample(cell, &mut attempt).await;
-        let (site, mut record) = attempt.into_parts();
-        let teardown = site.group.teardown().await;
-        if let Ok(teardown) = &teardown
-            && !teardown.left.is_empty()
-        {
-            record.findings.push(format!("processes that not even SIGKILL ends: {:?}", teardown.left));
-        }
-        let result = result.and_then(|disturbances| teardown.map(|_| disturbances).map_err(lost));
-        Ok(match result {
-            Ok(disturbances) => Taken { result: Ok(()), record, disturbances },
-            Err(failure) => Taken { result: Err(failure), record, disturbances: Vec::new() },
-        })
-    }
-
-    async fn site(&self, cell: &Measuring) -> Result<Site, Failure> {
-        let estimate = cell.cell.estimate;
-        Ok(Site {
-            group: self.worker.group_with(found(cell)?).await.map_err(lost)?,
-            facts: self.facts.clone(),
-            placement: cell.placement.clone(),
-            limit: self.sampling.limit(Nanos(estimate.0.max(self.sampling.min_time.0))),
-            cancel: self.cancel.clone(),
-        })
-    }
-
-    /// Prepares as the test's scope wants, samples, and takes down what does not outlive the sample.
-    async fn prepared_sample(&self, cell: &mut Measuring, attempt: &mut Attempt) -> Result<Vec<String>, Failure> {
-        let (test, params) = (cell.test.clone(), cell.cell.params.clone());
-        match cell.cell.scope {
-            Scope::Sample => {
-                let mut prepared = test.prepare(&params, &attempt.site).await?;
-                let sampled = self.sample(cell, &mut prepared, attempt).await;
-                let cleaned = test.cleanup(&params, prepared, &attempt.site).await;
-                let disturbances = sampled?;
-                cleaned?;
-                Ok(disturbances)
-            }
-            Scope::Cell => {
-                let (site, mut prepared) = match cell.prepared.take() {
-                    Some(prepared) => prepared,
-                    None => {
-                        let site = self.site(cell).await?;
-                        let prepared = test.prepare(&params, &site).await?;
-                        (site, prepared)
-                    }
-                };
-                let sampled = self.sample(cell, &mut prepared, attempt).await;
-                if sampled.is_ok() {
-                    cell.prepared = Some((site, prepared));
-                } else {
-                    // What failed may have left it broken: the next attempt prepares anew.
-                    let _ = test.cleanup(&params, prepared, &site).await;
-                    let _ = site.group.teardown().await;
-                }
-                sampled
-            }
-        }
-    }
-
-    /// Takes the sample itself, with user tools and telemetry around it; what disturbed it.
-    async fn sample(
-        &self,
-        cell: &Measuring,
-        prepared: &mut wb_tests::test::AnyPrepared,
-        attempt: &mut Attempt,
-    ) -> Result<Vec<String>, Failure> {
-        let tools = Running::start(&self.worker, &cell.cell.tools).await?;
-        let recording = attempt.site.group.record(self.sampling.telemetry_interval).await.map_err(lost)?;
-        let sampled = cell.test.sample(&cell.cell.params, prepared, attempt).await;
-        let telemetry = recording.finish().await.map_err(lost);
-        if let Some(tools) = tools {
-            tools.finish_into(attempt).await?;
-        }
-        let telemetry = telemetry?;
-        attempt.keep("telemetry.json", serde_json::to_vec(&telemetry).unwrap_or_default());
-        let disturbance = telemetry.disturbance(&Thresholds::default());
-        for finding in &disturbance.findings {
-            attempt.noticed(finding.to_string());
-        }
-        sampled?;
-        Ok(disturbance.marks.iter().map(ToString::to_string).collect())
+    /// Takes a sample with all teams.
+    async fn take(&self, cell: &mut Measuring, purpose: Purpose, sample: u32) -> Taken {
+        let mut prepared = std::mem::take(&mut cell.prepared);
+        prepared.resize_with(cell.cell.teams.len(), || None);
+        let together = cell.cell.teams.len() > 1;
+        let seats = Seat::several(cell.cell.teams.len()).into_iter().map(|seat| together.then_some(seat));
+        let (means, measured) = (self.means(), &*cell);
+        let parts = measured.cell.teams.iter().zip(seats).zip(prepared).map(|((team, seat), prepared)| {
+            let which = Which { purpose, sample, work: measured.work(&team.worker) };
+            means.part(measured, team, seat, which, prepared)
+        });
+        let parts = join_all(parts).await;
+        let workers: Vec<WorkerName> = cell.cell.teams.iter().map(|team| team.worker.clone()).collect();
+        let (kept, taken) = together_taken(&workers, parts);
+        cell.prepared = kept;
+        taken
     }
 
     /// Takes down what a cell's test prepared for all its samples.
     pub async fn clean_up(&self, cell: &mut Measuring) -> Result<(), Failure> {
-        let Some((site, prepared)) = cell.prepared.take() else { return Ok(()) };
-        let cleaned = cell.test.cleanup(&cell.cell.params, prepared, &site).await;
-        site.group.teardown().await.map_err(lost)?;
-        cleaned
+        let prepared = std::mem::take(&mut cell.prepared);
+        let cell = &*cell;
+        let cleaned = join_all(prepared.into_iter().map(|prepared| self.means().clean_up(cell, prepared))).await;
+        cleaned.into_iter().collect()
     }
+
+    fn means(&self) -> Means<'_> {
+        Means { crew: &self.crew, sampling: &self.sampling, cancel: &self.cancel }
+    }
+}
+
+/// The workers that measure at the same time; none where it is one.
+fn several(teams: &[Team]) -> Vec<&WorkerName> {
+    if teams.len() > 1 { teams.iter().map(|team| &team.worker).collect() } else { Vec::new() }
+}
+
+/// What the parts come to together, and what they prepared. Of several each worker's files are in a folder of its name.
+fn together_taken(workers: &[WorkerName], parts: Vec<Part>) -> (Vec<crate::part::Prepared>, Taken) {
+    let alone = parts.len() == 1;
+    let mut prepared = Vec::new();
+    let mut taken =
+        Taken { result: Ok(()), record: Record::default(), works: BTreeMap::new(), disturbances: Vec::new() };
+    for (worker, part) in workers.iter().zip(parts) {
+        let told = |text: String| if alone { text } else { format!("{worker}: {text}") };
+        let file = |(name, bytes)| if alone { (name, bytes) } else { (format!("{worker}/{name}"), bytes) };
+        taken.record.artefacts.extend(part.record.artefacts.into_iter().map(file));
+        taken.record.findings.extend(part.record.findings.into_iter().map(told));
+        taken.record.workload_seconds = taken.record.workload_seconds.max(part.record.workload_seconds);
+        taken.disturbances.extend(part.disturbances.into_iter().map(told));
+        match part.record.work {
+            work if alone => taken.record.work = work,
+            Some(work) => drop(taken.works.insert(worker.clone(), work)),
+            None => {}
+        }
+        let result = part.result.map_err(|failure| if alone { failure } else { failure.on(worker) });
+        // A worker that went away explains what others say then.
+        if taken.result.is_ok() || matches!(result, Err(Failure::Lost { .. })) {
+            taken.result = result.and(taken.result);
+        }
+        prepared.push(part.prepared);
+    }
+    (prepared, taken)
 }
 
 impl Measuring {

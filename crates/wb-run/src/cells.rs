@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use wb_model::{AttemptOutcome, Params, Placement, Purpose, Surroundings, Validity, counted};
+use wb_model::{AttemptOutcome, Params, Placement, Purpose, Surroundings, Validity, WorkerName, counted};
 use wb_plan::{Cell, Sampling};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule};
 use wb_study::{Studied, judge};
-use wb_tests::test::{AnyPrepared, placement_of, surroundings_of};
-use wb_tests::{Site, Test};
+use wb_tests::Test;
+use wb_tests::test::{placement_of, surroundings_of};
+
+use crate::part::Prepared;
 
 /// A cell while it is being measured.
 pub struct Measuring {
@@ -25,8 +27,8 @@ pub struct Measuring {
     pub surroundings: Surroundings,
     /// Every attempt until now, earlier entries' included.
     pub studied: Vec<Studied>,
-    /// What its test prepared for all its samples, and where that lives.
-    pub prepared: Option<(Site, AnyPrepared)>,
+    /// What each of its teams prepared for all its samples, and where that lives.
+    pub(crate) prepared: Vec<Prepared>,
     /// Attempts in this entry.
     tried: u32,
 }
@@ -49,7 +51,7 @@ impl Measuring {
         studied: Vec<Studied>,
     ) -> Result<Self, String> {
         let (placement, surroundings) = (placement_of(&cell.params)?, surroundings_of(&cell.params)?);
-        Ok(Self { cell, definition, test, placement, surroundings, studied, prepared: None, tried: 0 })
+        Ok(Self { cell, definition, test, placement, surroundings, studied, prepared: Vec::new(), tried: 0 })
     }
 
     /// Its effective parameters.
@@ -57,13 +59,18 @@ impl Measuring {
         &self.cell.params
     }
 
-    /// The work that its samples do: what the newest finished attempt did.
-    pub fn work(&self) -> Option<u64> {
-        self.studied
-            .iter()
-            .rev()
-            .filter(|studied| studied.attempt.is_finished())
-            .find_map(|studied| studied.attempt.ended.work)
+    /// The work that its samples do on a worker: what the newest finished attempt did.
+    pub(crate) fn work(&self, worker: &WorkerName) -> Option<u64> {
+        let finished = self.studied.iter().rev().filter(|studied| studied.attempt.is_finished());
+        finished.map(|studied| &studied.attempt.ended).find_map(|ended| match ended.workers.len() {
+            0 => ended.work,
+            _ => ended.works.get(worker).copied(),
+        })
+    }
+
+    /// Whether the work of its samples is settled.
+    pub fn is_calibrated(&self) -> bool {
+        self.cell.teams.iter().any(|team| self.work(&team.worker).is_some())
     }
 
     /// One more attempt has ended.

@@ -1,14 +1,17 @@
 //! Scheduling, sampling rule, attempts, resume.
 //!
-//! A run carries out a plan on a worker and records everything; it draws nothing and explains nothing.
-//! Who may go next is decided in [`schedule`], how one attempt is made in [`attempt`].
+//! A run carries out a plan on its workers and records everything; it draws nothing and explains nothing.
+//! Who may go next is decided in [`schedule`], how one attempt is made in [`attempt`], and what
+//! each team does for it in `part`.
 //!
 //! Start with [`run()`], the story of a run from its start to its end.
 
 pub mod attempt;
 pub mod cells;
+pub mod crew;
 pub mod environment;
 pub mod error;
+mod part;
 pub mod progress;
 pub mod provenance;
 pub mod resume;
@@ -16,6 +19,7 @@ pub mod run;
 pub mod schedule;
 pub mod tools;
 
+pub use crew::{Crew, Member};
 pub use error::RunError;
 pub use progress::Progress;
 pub use run::{Job, Referee, RunEnd, run};

@@ -3,21 +3,45 @@
 use std::collections::BTreeMap;
 
 use wb_agent::Worker;
-use wb_model::{Facts, Requirement};
+use wb_model::{Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
+use wb_tests::test::knobs_of;
 
 use crate::RunError;
+use crate::crew::{Crew, Member};
 
-/// Tools that were looked up on a worker, by program.
+/// Tools that were looked up on workers, by program.
 #[derive(Debug, Default)]
 pub struct Tools {
-    found: BTreeMap<String, Option<wb_agent::Tool>>,
+    found: BTreeMap<(WorkerName, String), Option<wb_agent::Tool>>,
 }
 
 impl Tools {
-    /// The provenance of a cell whose test needs these programs.
-    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], facts: &Facts) -> BTreeMap<String, String> {
+    /// The provenance of a cell whose test needs these programs. What is not the same on all of several workers has the
+    /// worker's name after an `@`.
+    pub fn provenance(&self, cell: &Cell, requires: &[Requirement], crew: &Crew) -> BTreeMap<String, String> {
+        let members: Vec<&Member> = crew.of(cell).collect();
+        let each: Vec<(&WorkerName, BTreeMap<String, String>)> =
+            members.iter().map(|member| (member.worker.name(), self.on(member, cell, requires))).collect();
+        let [(_, first), ..] = &each[..] else { return BTreeMap::new() };
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (worker, its) in &each {
+            for (name, value) in its {
+                let same =
+                    first.get(name) == Some(value) && each.iter().all(|(_, other)| other.get(name) == Some(value));
+                all.insert(if same { name.clone() } else { format!("{name}@{worker}") }, value.clone());
+            }
+        }
+        all
+    }
+
+    fn on(
+        &self,
+        Member { worker, facts, .. }: &Member,
+        cell: &Cell,
+        requires: &[Requirement],
+    ) -> BTreeMap<String, String> {
         let mut all = BTreeMap::from([
             ("kernel".to_owned(), facts.kernel.clone()),
             ("boot".to_owned(), facts.boot_id.clone()),
@@ -28,7 +52,7 @@ impl Tools {
         let replaced = cell.programs.iter().map(|(name, file)| (name.as_str(), file.as_str()));
         let all_tools: BTreeMap<&str, &str> = needed.chain(replaced).collect();
         for (program, file) in all_tools {
-            let Some(Some(tool)) = self.found.get(file) else { continue };
+            let Some(Some(tool)) = self.found.get(&(worker.name().clone(), file.to_owned())) else { continue };
             let name = program.rsplit('/').next().unwrap_or(program);
             all.insert(format!("{name} path"), tool.path.clone());
             all.insert(format!("{name} sha256"), tool.sha256.clone());
@@ -41,11 +65,12 @@ impl Tools {
 
     /// Looks up a program, unless that was done; whether it is there.
     async fn find(&mut self, file: &str, version: &[String], worker: &Worker) -> Result<bool, RunError> {
-        if !self.found.contains_key(file) {
+        let key = (worker.name().clone(), file.to_owned());
+        if !self.found.contains_key(&key) {
             let version: Vec<&str> = version.iter().map(String::as_str).collect();
-            self.found.insert(file.to_owned(), worker.which(file, &version).await?);
+            self.found.insert(key.clone(), worker.which(file, &version).await?);
         }
-        Ok(self.found.get(file).is_some_and(Option::is_some))
+        Ok(self.found.get(&key).is_some_and(Option::is_some))
     }
 }
 
@@ -54,30 +79,59 @@ fn file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
     cell.programs.get(program).map_or(program, String::as_str)
 }
 
-/// Looks up what the plan's tests need, and marks the cells whose programs are not there as unsupported.
-pub async fn require(plan: &mut Plan, registry: &Registry, worker: &Worker) -> Result<Tools, RunError> {
+/// Looks up what the plan's tests need, and marks the cells whose programs are not there, or whose knobs cannot be set,
+/// as unsupported.
+pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Result<Tools, RunError> {
     let mut tools = Tools::default();
     for cell in &mut plan.cells {
         let Some(test) = registry.test(cell.id.test.as_str()) else { continue };
-        for (program, file) in cell.programs.clone() {
-            let needed = test.requires(&cell.params).into_iter().find(|need| need.program == program);
-            let version = needed.map(|need| need.version).unwrap_or_default();
-            if !tools.find(&file, &version, worker).await? && cell.unsupported.is_none() {
-                cell.unsupported = Some(format!("there is no program `{file}` on {}", worker.name()));
+        let requires = test.requires(&cell.params);
+        let workers: Vec<Worker> = crew.of(cell).map(|member| member.worker.clone()).collect();
+        for worker in workers {
+            let missing = tools.missing(cell, &requires, &worker).await?;
+            cell.unsupported = cell.unsupported.take().or(missing).or(unsettable(cell, &worker).await?);
+        }
+    }
+    Ok(tools)
+}
+
+/// The first knob of a cell that cannot be set on a worker, and why.
+async fn unsettable(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
+    let knobs = knobs_of(&cell.params);
+    if knobs.is_empty() {
+        return Ok(None);
+    }
+    let refused = worker.unsettable(knobs).await?.into_iter().next();
+    Ok(refused.map(|(knob, why)| format!("the knob `{knob}` cannot be set so on {}: {why}", worker.name())))
+}
+
+impl Tools {
+    /// The first program of a cell that is not on a worker, and what brings it. All of them are looked up.
+    async fn missing(
+        &mut self,
+        cell: &Cell,
+        requires: &[Requirement],
+        worker: &Worker,
+    ) -> Result<Option<String>, RunError> {
+        let mut missing = None;
+        for (program, file) in &cell.programs {
+            let needed = requires.iter().find(|need| need.program == *program);
+            let version = needed.map(|need| need.version.as_slice()).unwrap_or_default();
+            if !self.find(file, version, worker).await? {
+                missing.get_or_insert_with(|| format!("there is no program `{file}` on {}", worker.name()));
             }
         }
-        for need in test.requires(&cell.params) {
-            let file = file(cell, &need.program).to_owned();
-            let there = tools.find(&file, &need.version, worker).await?;
-            if !there && cell.unsupported.is_none() {
+        for need in requires {
+            if !self.find(file(cell, &need.program), &need.version, worker).await? {
                 let way_out = match need.package.as_str() {
                     "" => String::new(),
                     package => format!(": `apt-get install {package}` brings it"),
                 };
-                cell.unsupported =
-                    Some(format!("there is no program `{}` on {}{way_out}", need.program, worker.name()));
+                missing.get_or_insert_with(|| {
+                    format!("there is no program `{}` on {}{way_out}", need.program, worker.name())
+                });
             }
         }
+        Ok(missing)
     }
-    Ok(tools)
 }

@@ -55,7 +55,7 @@ pub fn check_programs(cell: &Measuring, run: &RunFolder) -> Result<(), RunError>
 /// Samples of a cell do the same work for good, whatever time they are asked to take later: says so where it matters.
 pub fn other_work(earlier: &[Entry], cells: &[Measuring], sampling: &Sampling) -> Option<String> {
     let before: Sampling = serde_json::from_value(earlier.last()?.sampling.clone()).ok()?;
-    let calibrated = cells.iter().any(|cell| cell.work().is_some());
+    let calibrated = cells.iter().any(Measuring::is_calibrated);
     (calibrated && before.min_time != sampling.min_time).then(|| {
         format!(
             "cells that have samples keep to the work that took {}, not to the {} asked for now: samples of one cell \

@@ -1,12 +1,11 @@
 //! The story of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use tokio::sync::watch;
-use wb_agent::Worker;
-use wb_model::{AttemptOutcome, CellId, Facts, Params, Purpose, Value, WorkerName, secrets};
+use wb_model::team::members;
+use wb_model::{AttemptOutcome, CellId, Facts, Params, Purpose, Team, Value, WorkerName, secrets};
 use wb_plan::{Cell, Plan, Sampling};
 use wb_record::journal::EntryEnd;
 use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
@@ -15,6 +14,7 @@ use wb_tests::Registry;
 
 use crate::attempt::Bench;
 use crate::cells::{Measuring, Next};
+use crate::crew::Crew;
 use crate::provenance::{self, Tools};
 use crate::schedule::{Sampler, Turn, schedule};
 use crate::{Progress, RunError, environment, resume};
@@ -42,9 +42,7 @@ pub struct Job<'a> {
     /// The tests there are.
     pub registry: &'a Registry,
     /// Where it is measured.
-    pub worker: Worker,
-    /// What that is.
-    pub facts: Facts,
+    pub crew: Crew,
     /// Becomes true when the user wants to end.
     pub cancel: watch::Receiver<bool>,
     /// Whoever holds cells against each other while they are measured.
@@ -68,16 +66,16 @@ pub enum RunEnd {
 
 /// Carries out a job. `watch` is told what happens.
 pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd, RunError> {
-    let Job { folder, mut plan, registry, worker, facts, .. } = job;
+    let Job { folder, mut plan, registry, crew, .. } = job;
     let run = RunFolder::create(folder)?;
     let (journal, lines) = run.journal()?;
     let history = History::of(&run, &lines);
     resume::check(&plan, &run, &history)?;
-    let tools = provenance::require(&mut plan, registry, &worker).await?;
+    let tools = provenance::require(&mut plan, registry, &crew).await?;
 
     let mut cells = Vec::new();
     for cell in &plan.cells {
-        let measuring = measuring(cell, &plan, registry, &tools, &facts, &history)?;
+        let measuring = measuring(cell, &plan, registry, &tools, &crew, &history)?;
         resume::check_programs(&measuring, &run)?;
         cells.push(measuring);
     }
@@ -103,22 +101,23 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         sampling: serde_json::to_value(&plan.sampling).unwrap_or_default(),
         seed: job.seed,
         cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
-        facts: BTreeMap::from([(WorkerName::local(), facts.clone())]),
+        facts: crew.members.iter().map(|it| (it.worker.name().clone(), Facts::clone(&it.facts))).collect(),
         metadata: job.metadata,
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.
     define(&run, &cells)?;
     let mut bench = Bench {
-        worker: worker.clone(),
-        facts: Arc::new(facts.clone()),
+        crew,
+        lost: BTreeSet::new(),
         sampling: plan.sampling.clone(),
         cancel: job.cancel.clone(),
         run,
         journal,
         history,
     };
-    bench.write(Event::EntryStarted { entry, boot_id: facts.boot_id })?;
-    environment::record(&bench.run, entry, "before", &plan, registry, &worker).await?;
+    let boot_id = bench.crew.members.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
+    bench.write(Event::EntryStarted { entry, boot_id })?;
+    environment::record(&bench.run, entry, "before", &plan, registry, &bench.crew, &bench.lost).await?;
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
@@ -129,7 +128,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
     let interrupted = *job.cancel.borrow();
     if scheduled.is_ok() {
-        environment::record(&bench.run, entry, "after", &plan, registry, &worker).await?;
+        environment::record(&bench.run, entry, "after", &plan, registry, &bench.crew, &bench.lost).await?;
     }
     let how = match (&scheduled, interrupted) {
         (Err(_), _) => EntryEnd::Failed,
@@ -165,7 +164,7 @@ fn measuring(
     plan: &Plan,
     registry: &Registry,
     tools: &Tools,
-    facts: &Facts,
+    crew: &Crew,
     history: &History,
 ) -> Result<Measuring, RunError> {
     let open = |open: &str| RunError::Open { cell: Box::new(cell.id.clone()), open: open.to_owned() };
@@ -180,11 +179,17 @@ fn measuring(
         rule: cell.rule,
         retakes: plan.sampling.retakes,
         unsupported: cell.unsupported.clone(),
-        provenance: tools.provenance(cell, &test.requires(&cell.params), facts),
+        teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
+        provenance: tools.provenance(cell, &test.requires(&cell.params), crew),
     };
     let attempts = history.attempts(&cell.id).iter().cloned();
     let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();
     Measuring::new(cell.clone(), definition, test, studied).map_err(|why| open(&why))
+}
+
+/// Whether it is this machine alone that measures, which goes without saying.
+fn is_local(teams: &[Team]) -> bool {
+    members(teams).into_iter().all(|worker| *worker == WorkerName::local())
 }
 
 /// The parameters as they are recorded: variables of the environment may hold secrets.
@@ -260,6 +265,10 @@ impl<W: FnMut(Progress)> Sampler for Taking<'_, W> {
 
 impl<W: FnMut(Progress)> Taking<'_, W> {
     fn next(&self, at: usize) -> Next {
+        let lost = &self.bench.lost;
+        if let Some(gone) = members(&self.cells[at].cell.teams).into_iter().find(|worker| lost.contains(*worker)) {
+            return Next::Nothing(format!("its worker `{gone}` is lost"));
+        }
         next(&self.cells, at, self.referee, &self.bench.sampling)
     }
 
@@ -289,7 +298,12 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             disturbances: newest.attempt.ended.disturbances.clone(),
         });
         match &newest.attempt.ended.outcome {
-            AttemptOutcome::Lost { worker } => Err(RunError::Lost { worker: worker.clone() }),
+            AttemptOutcome::Lost { worker } => {
+                self.bench.lost.insert(worker.clone());
+                // Others go on with what does not need it.
+                let alone = self.bench.lost.len() == self.bench.crew.members.len();
+                if alone { Err(RunError::Lost { worker: worker.clone() }) } else { Ok(()) }
+            }
             _ => Ok(()),
         }
     }

@@ -28,7 +28,7 @@ pub enum Rule {
         /// After so many failed sets no other is begun
         max_failures: usize,
     },
-    /// Until whoever holds it against others has enough
+    /// Until somebody outside has enough: who holds it against others, or took the samples elsewhere
     Compared {
         /// So many are taken for granted
         min_samples: usize,

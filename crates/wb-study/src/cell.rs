@@ -1,9 +1,9 @@
 //! What is known of a cell: whether more samples are needed, and what the ones there are come to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::outcome::Gate;
-use wb_model::{CellOutcome, Metric, Purpose};
+use wb_model::{Aggregate, CellOutcome, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
 
@@ -12,6 +12,7 @@ use crate::findings::findings;
 use crate::latency::nested;
 use crate::result::{CellResult, MetricResult, SampleResult};
 use crate::sample::Studied;
+use crate::together::key;
 
 /// What the rule says of a cell's samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,9 +108,15 @@ pub fn cell_result(
     // One that is not done has come as far as one whose budget is spent.
     let judgement = judge(definition, &studied, Budget::Spent);
     let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
-    let mut metrics: Vec<MetricResult> =
-        definition.metrics.iter().map(|metric| metric_result(metric, &counted)).collect();
+    let workers: BTreeSet<&WorkerName> = counted.iter().flat_map(|studied| &studied.attempt.ended.workers).collect();
+    let of = |worker: Option<&WorkerName>| {
+        definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
+    };
+    let mut metrics = of(None);
+    // What stays apart has no value of all.
+    metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
+    metrics.extend(workers.into_iter().flat_map(|worker| of(Some(worker))));
     let mut provenance = definition.provenance.clone();
     provenance.extend(counted.iter().flat_map(|s| s.measured.iter()).flat_map(|m| m.provenance.clone()));
     CellResult {
@@ -154,16 +161,20 @@ fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgeme
     }
 }
 
-fn metric_result(metric: &Metric, counted: &[&Studied]) -> MetricResult {
+/// A metric over the samples that count: of all workers together, or of one of several.
+fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Studied]) -> MetricResult {
+    let name = key(metric, worker);
     let over = |chosen: &dyn Fn(&Studied) -> bool| {
         let chosen = counted.iter().filter(|studied| chosen(studied));
-        let values: Vec<f64> = chosen.filter_map(|studied| studied.measured.as_ref()?.get(metric)).collect();
+        let values: Vec<f64> =
+            chosen.filter_map(|studied| studied.measured.as_ref()?.values.get(&name).copied()).collect();
         Samples::new(&values).ok().map(|samples| Summary::of(&samples))
     };
     let disturbed = counted.iter().any(|studied| studied.is_disturbed());
     MetricResult {
-        metric: metric.clone(),
-        worker: None,
+        // What a cell converges on is of all together.
+        metric: Metric { primary: metric.primary && worker.is_none(), ..metric.clone() },
+        worker: worker.cloned(),
         summary: over(&|_| true),
         undisturbed: if disturbed { over(&|studied| !studied.is_disturbed()) } else { None },
     }

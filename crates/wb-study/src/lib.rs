@@ -15,6 +15,7 @@ pub mod result;
 pub mod run;
 pub mod sample;
 pub mod solve;
+pub mod together;
 
 pub use cell::{Judgement, judge};
 pub use error::StudyError;

@@ -1,10 +1,12 @@
 //! One attempt with what was read out of it.
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, Params, Purpose, Validity};
+use wb_model::{AttemptOutcome, Params, Purpose, Validity, WorkerName};
 use wb_record::Attempt;
 use wb_tests::evaluate::evaluate;
 use wb_tests::{Artefacts, Measured, Test};
+
+use crate::together::together;
 
 /// An attempt that ended, with what was read out of it where it completed.
 #[derive(Debug, Clone)]
@@ -21,7 +23,7 @@ impl Studied {
         let completed = attempt.ended.outcome.is_completed();
         let measured = match (completed, attempt.intact) {
             (false, _) => None,
-            (true, true) => Some(evaluate(test, params, &Artefacts::new(&attempt.folder))),
+            (true, true) => Some(read(test, params, &attempt)),
             (true, false) => {
                 let mut measured = Measured::default();
                 measured.reject(Gate::Output, "its artefacts are not as they were written");
@@ -64,4 +66,17 @@ impl Studied {
             None => self.attempt.ended.outcome.to_string(),
         }
     }
+}
+
+/// The values of an attempt; those of several workers as one.
+fn read(test: &dyn Test, params: &Params, attempt: &Attempt) -> Measured {
+    let workers = &attempt.ended.workers;
+    if workers.is_empty() {
+        return evaluate(test, params, &Artefacts::new(&attempt.folder));
+    }
+    let of = |worker: &WorkerName| {
+        let folder = attempt.folder.join(worker.as_str());
+        (worker.clone(), evaluate(test, params, &Artefacts::new(&folder)))
+    };
+    together(&test.metrics(params), &workers.iter().map(of).collect())
 }

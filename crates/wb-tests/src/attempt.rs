@@ -4,18 +4,27 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Worker, WorkerError};
+use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
 use wb_model::secrets::masked_value;
-use wb_model::{Bytes, Facts, Nanos, Placement, Purpose};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Team};
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
+use crate::meeting::Seat;
 
 /// A place on a worker where processes are started: all of them end with it.
 #[derive(Debug)]
 pub struct Site {
     /// What the processes belong to; its folder is private and goes with it.
     pub group: Group,
+    /// The workers' parts: this one measures, or serves one that does.
+    pub team: Team,
+    /// Where those of the team are that are on other workers.
+    pub others: Vec<Site>,
+    /// The address by which other workers reach this one; none where nobody said.
+    pub address: Option<String>,
+    /// Where it waits for those that measure at the same time.
+    pub seat: Option<Seat>,
     /// What the worker is.
     pub facts: Arc<Facts>,
     /// Where and how measured processes run.
@@ -27,9 +36,27 @@ pub struct Site {
 }
 
 impl Site {
+    /// Of a worker that does all by itself.
+    pub fn new(
+        group: Group,
+        facts: Arc<Facts>,
+        placement: Placement,
+        limit: Nanos,
+        cancel: watch::Receiver<bool>,
+    ) -> Self {
+        let team = Team { worker: group.worker().name().clone(), servers: Vec::new() };
+        Self { group, team, others: Vec::new(), address: None, seat: None, facts, placement, limit, cancel }
+    }
+
     /// The worker.
     pub fn worker(&self) -> &Worker {
         self.group.worker()
+    }
+
+    /// Where its `number`th server is: with itself, unless the team says something else.
+    pub fn server(&self, number: usize) -> &Self {
+        let name = self.team.servers.get(number);
+        self.others.iter().find(|other| Some(other.worker().name()) == name).unwrap_or(self)
     }
 
     /// The path of a file in the site's private folder.
@@ -56,8 +83,19 @@ impl Site {
     /// Runs a process to its end, whatever that is.
     pub async fn finish(&self, command: Command) -> Result<Finished, Failure> {
         let process = self.start(command).await?;
-        let finished = self.until_cancelled(process.wait(Some(self.limit))).await?;
-        finished.map_err(lost)
+        self.ended(&process).await
+    }
+
+    /// The same, started together with those that measure at the same time, if any do; how it was, then.
+    async fn finish_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
+        let Some(seat) = &self.seat else { return Ok((self.finish(command).await?, None)) };
+        let process = Arc::new(self.group.spawn_held(command).await.map_err(lost)?);
+        let start = self.until_cancelled(seat.start(process.clone())).await??;
+        Ok((self.ended(&process).await?, Some(start)))
+    }
+
+    async fn ended(&self, process: &Process) -> Result<Finished, Failure> {
+        self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(lost)
     }
 
     /// Runs a process that has to succeed; what it wrote to standard output.
@@ -152,6 +190,9 @@ struct Kept<'a> {
     /// Of a process that has ended.
     #[serde(flatten)]
     end: Option<End>,
+    /// Of one of several that started together: how late it was, and by which clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Start>,
     /// As the cell asks.
     placement: &'a Placement,
     #[serde(flatten)]
@@ -222,7 +263,7 @@ impl Attempt {
     pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         let program = program(&command);
-        let mut finished = self.site.finish(command).await?;
+        let (mut finished, start) = self.site.finish_together(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
         if asked.huge_pages != placement.huge_pages {
@@ -231,7 +272,7 @@ impl Attempt {
         let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
         self.keep_process(
             name,
-            &Kept { argv: &argv, env: recorded(&env), end: Some(end), placement: asked, ran: &finished.ran },
+            &Kept { argv: &argv, env: recorded(&env), end: Some(end), start, placement: asked, ran: &finished.ran },
         )?;
         self.keep(&format!("{name}.stdout"), finished.stdout.clone());
         if !finished.stderr.is_empty() {
@@ -245,7 +286,7 @@ impl Attempt {
     pub async fn keep_service(&mut self, name: &str, service: &Service) -> Result<(), Failure> {
         let ran = service.look().await.map_err(lost)?;
         let Service { argv, env, placement, .. } = service;
-        self.keep_process(name, &Kept { argv, env: recorded(env), end: None, placement, ran: &ran })?;
+        self.keep_process(name, &Kept { argv, env: recorded(env), end: None, start: None, placement, ran: &ran })?;
         self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
         Ok(())
     }

@@ -47,6 +47,15 @@ impl Failure {
         Self::Crashed { status: status.into() }
     }
 
+    /// The same, of one of several workers.
+    pub fn on(self, worker: &WorkerName) -> Self {
+        match self {
+            Self::Crashed { status } => Self::Crashed { status: format!("on {worker}: {status}") },
+            Self::Refused { reason } => Self::Refused { reason: format!("on {worker}: {reason}") },
+            other @ (Self::Timeout { .. } | Self::Cancelled | Self::Lost { .. }) => other,
+        }
+    }
+
     /// As the outcome of its attempt.
     pub fn outcome(&self) -> AttemptOutcome {
         match self.clone() {

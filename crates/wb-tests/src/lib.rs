@@ -19,6 +19,7 @@ pub mod imported;
 pub mod knees;
 pub mod linpack;
 pub mod measured;
+pub mod meeting;
 pub mod native;
 pub mod net;
 pub mod ramspeed;

@@ -4,17 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, HugePages, Metric, Placement, TestName, Value, counted};
+use wb_model::{Class, Facts, HugePages, Metric, Placement, Value, counted};
 
 use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Solved};
-
-/// The tests that this program itself runs.
-const NATIVE: [&str; 6] = ["himeno", "linpack", "net", "ramspeed", "ramspeed-sweep", "uperf"];
-
-/// Whether this program itself runs a test.
-pub fn is_native(test: &TestName) -> bool {
-    NATIVE.contains(&test.as_str())
-}
 
 /// Under this name the report of a kernel is kept.
 pub const REPORT: &str = "report";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Value};
+use wb_model::{Declaration, Facts, Nanos, Params, Sides, Value};
 use wb_plan::Catalogue;
 use wb_stats::Rule;
 
@@ -20,6 +20,9 @@ use crate::ramspeed::Ramspeed;
 use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
 use crate::uperf::Uperf;
+
+/// The tests that this program itself runs.
+const NATIVE: [&str; 6] = ["himeno", "linpack", "net", "ramspeed", "ramspeed-sweep", "uperf"];
 
 /// The tests that can be run, by name.
 #[derive(Clone, Default)]
@@ -124,6 +127,22 @@ impl Catalogue for Registry {
         self.tests.keys().map(String::as_str).collect()
     }
 
+    fn is_native(&self, test: &str) -> bool {
+        NATIVE.contains(&test)
+    }
+
+    fn sides(&self, test: &str, params: &Params) -> Sides {
+        self.test(test).map_or(Sides::Alone, |test| test.sides(params))
+    }
+
+    fn knob(&self, name: &str) -> Option<&'static str> {
+        wb_knobs::tune::find(name).map(|knob| knob.name())
+    }
+
+    fn knobs(&self) -> Vec<&'static str> {
+        wb_knobs::knobs::all().iter().map(|knob| knob.name()).collect()
+    }
+
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
     }
@@ -172,6 +191,12 @@ mod tests {
     }
 
     #[test]
+    fn native_tests_are_built_in() {
+        let registry = Registry::built_in();
+        assert!(NATIVE.iter().all(|test| registry.declaration(test).is_some()));
+    }
+
+    #[test]
     fn a_definition_that_cannot_be_read_hinders_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
@@ -203,13 +228,14 @@ mod tests {
         for name in wb_plan::builtin::names() {
             let plan = wb_plan::builtin::plan(name).unwrap().unwrap();
             let all = wb_plan::Selection::default();
-            for facts in [Some(&facts), None] {
-                let plan = wb_plan::expand(&plan.requests, &plan.sampling, &registry, facts, &profile, &all).unwrap();
+            for workers in [Some(wb_plan::Workers::local(facts.clone())), None] {
+                let plan = wb_plan::expand(&plan.requests, &plan.sampling, &registry, workers.as_ref(), &profile, &all)
+                    .unwrap();
                 let unsupported: Vec<&String> =
                     plan.cells.iter().filter_map(|cell| cell.unsupported.as_ref()).collect();
                 assert_eq!(unsupported, [""; 0], "{name}");
                 let open = plan.cells.iter().filter(|cell| cell.key.is_none()).count();
-                assert!(facts.is_none() || open == 0, "{name}: {open} cells are open");
+                assert!(workers.is_none() || open == 0, "{name}: {open} cells are open");
             }
         }
     }

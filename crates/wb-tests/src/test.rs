@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::{
-    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, Surroundings, TestName,
-    Value,
+    Case, Declaration, Facts, Metric, Nanos, Param, Params, Placement, Requirement, Scope, Sides, Surroundings,
+    TestName, Value,
 };
 use wb_stats::Rule;
 
@@ -63,6 +63,11 @@ pub trait Measure: Send + Sync + 'static {
     /// How long one sample takes, about.
     fn estimate(&self, _params: &Self::Params, min_time: Nanos) -> Nanos {
         min_time
+    }
+
+    /// How many sides it has.
+    fn sides(&self, _params: &Self::Params) -> Sides {
+        Sides::Alone
     }
 
     /// What it measures; exactly one metric is primary.
@@ -131,6 +136,10 @@ pub trait Test: Send + Sync {
     fn rule(&self, params: &Params) -> Option<Rule>;
     /// See [`Measure::estimate`].
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
+    /// See [`Measure::sides`].
+    fn sides(&self, _params: &Params) -> Sides {
+        Sides::Alone
+    }
     /// See [`Measure::metrics`].
     fn metrics(&self, params: &Params) -> Vec<Metric>;
     /// See [`Measure::prepare`].
@@ -146,7 +155,7 @@ pub trait Test: Send + Sync {
 }
 
 /// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`.
-pub use wb_plan::KNOBS;
+pub use wb_plan::{KNOBS, SIDES, WORKERS};
 
 /// The knobs that effective parameters ask for, by name.
 pub fn knobs_of(params: &Params) -> BTreeMap<String, String> {
@@ -211,7 +220,8 @@ pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>
 /// A test's own parameters, without those that every test has, as its type.
 fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let shared: Vec<String> = shared_params().into_iter().map(|param| param.name).collect();
-    let is_own = |name: &String| !shared.contains(name) && !name.starts_with(KNOBS);
+    let of_plan = |name: &str| name.starts_with(KNOBS) || [WORKERS, SIDES].contains(&name);
+    let is_own = |name: &String| !shared.contains(name) && !of_plan(name);
     let chosen: Params = params.iter().filter(|(name, _)| is_own(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     typed(&chosen)
 }
@@ -270,6 +280,10 @@ impl<T: Measure> Test for T {
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         own(params).map_or(min_time, |params| Measure::estimate(self, &params, min_time))
+    }
+
+    fn sides(&self, params: &Params) -> Sides {
+        own(params).map_or(Sides::Alone, |params| Measure::sides(self, &params))
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bisect;
 pub(crate) mod compare;
+mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
 pub(crate) mod tune;
@@ -17,6 +18,8 @@ use wb_plan::{Order, Sampling, tools};
 
 use crate::commands::schemas;
 use crate::exit;
+
+pub(crate) use hosts::HostFlags;
 
 /// Weighs a Linux system: how fast it is, repeatably, and how sure that is
 ///
@@ -190,6 +193,9 @@ pub(crate) struct What {
     /// How samples are taken
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
+    /// Which machines measure
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
     /// Where measured processes run
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,

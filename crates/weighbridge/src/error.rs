@@ -78,6 +78,9 @@ pub(crate) enum Error {
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),
+    /// A host to which there is no way.
+    #[error(transparent)]
+    Fleet(#[from] wb_fleet::FleetError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -101,6 +104,13 @@ impl Diagnostic for Error {
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
+            }
+            Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
+                Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
+            }
+            Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
+                Some(Box::new("each line has what a setting was `before`: put that back by hand, then remove the file"))
             }
             Self::Run(wb_run::RunError::Rebuilt { .. }) => {
                 Some(Box::new("another folder (--into) measures the new one; samples of both would be no series"))

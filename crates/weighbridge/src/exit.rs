@@ -53,8 +53,14 @@ pub(crate) fn meanings() -> String {
 }
 
 /// Tells a mistake in the arguments, or the help that was asked for.
-pub(crate) fn arguments(error: &clap::Error) -> ExitCode {
+pub(crate) fn arguments(error: &clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
     // Where even this cannot be printed, nobody is there to read it.
     let _ = error.print();
-    if error.use_stderr() { Exit::Error.into() } else { Exit::Fine.into() }
+    // Of `nearest` 1 is an answer.
+    let is_index = words.any(|word| word == "--exit-index");
+    match error.use_stderr() {
+        true if is_index => Exit::Index(u8::MAX).into(),
+        true => Exit::Error.into(),
+        false => Exit::Fine.into(),
+    }
 }

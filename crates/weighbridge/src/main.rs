@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let matches = Cli::declared().try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return exit::arguments(&error),
+        Err(error) => return exit::arguments(&error, std::env::args()),
     };
     let console = console::Console::of(&cli.console);
     commands::carry_out(cli.command, &console).unwrap_or_else(|error| error.tell(&console)).into()

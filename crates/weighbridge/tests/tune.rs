@@ -1,14 +1,17 @@
 //! Settings of this machine, set and put back whatever happens.
 //!
-//! One test, in a program of its own, since one process at a time changes a machine, and any agent that starts puts back
-//! what a killed one has left.
+//! A program of its own, whose tests take turns, since one process at a time changes a machine, and any agent that starts
+//! puts back what a killed one has left.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+#[path = "tune/killed.rs"]
+mod killed;
 #[path = "cli/lab.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod lab;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::lab::Lab;
@@ -23,12 +26,6 @@ summary = "a figure that takes a while"
 version = 1
 command = ["sh", "-c", "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1"]
 
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 fn read(path: &str) -> String {
@@ -54,14 +51,33 @@ fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
+/// The machine, for one test at a time; none where nothing may be changed.
+fn machine() -> Option<MutexGuard<'static, ()>> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: settings of a machine are changed by root alone, and this is not root");
+        return None;
+    }
+    Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[test]
+fn settings_are_as_they_were_wherever_whoever_changed_them_is_killed() {
+    let Some(_machine) = machine() else { return };
+    killed::nothing_stays_of_what_is_killed(&Lab::new());
+}
+
+#[test]
+fn programs_are_where_they_were_wherever_whoever_moved_them_is_killed() {
+    let Some(_machine) = machine() else { return };
+    killed::nobody_stays_moved_by_what_is_killed(&Lab::new());
+}
+
 #[test]
 fn settings_are_set_and_put_back_whatever_happens() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: settings of a machine are changed by root alone, and this is not root");
-        return;
-    }
+    let Some(_machine) = machine() else { return };
     let lab = Lab::new();
-    lab.define("slow", SLOW);
+    lab.define_figure("slow", SLOW);
     let (aslr, rate) = (read(ASLR), read(RATE));
     assert!(aslr != "0" && rate != "777", "a machine as it comes");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));

@@ -3,6 +3,7 @@
 //! One thread, because a process is killed with the thread that started it, and because whoever
 //! measures must not be disturbed by whoever watches.
 
+mod exclusive;
 mod files;
 mod groups;
 mod home;
@@ -16,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -27,9 +29,13 @@ use wb_knobs::doctor::doctor;
 use wb_sys::cgroup::Cgroups;
 use wb_sys::{Environment, SysRoot};
 
+use crate::clock::{Reading, monotonic_ns, wall_ns};
 use crate::frame::{self, FrameError};
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
+use crate::silence::Heard;
+use crate::terms::{Terms, Welcome};
 
+use exclusive::Exclusive;
 use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
@@ -54,10 +60,13 @@ pub enum AgentError {
         /// What the system said.
         source: io::Error,
     },
+    /// The controller said nothing for so long.
+    #[error("the controller has said nothing for {}", wb_model::Nanos(.0.as_nanos().try_into().unwrap_or(u64::MAX)))]
+    Silence(Duration),
 }
 
 /// Serves one controller until its input ends, it is told to close, or it gets SIGTERM, SIGINT or
-/// SIGHUP; then ends every process and removes every file and cgroup that it made.
+/// SIGHUP, or it is silent for longer than it said it would be; then ends every process and removes every file and cgroup that it made.
 ///
 /// It waits for all children of this process, and they die with the calling thread: run it on a
 /// current-thread runtime, in a process that has no other children.
@@ -73,7 +82,7 @@ pub async fn serve(
 }
 
 async fn run(
-    mut input: impl AsyncRead + Unpin,
+    input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin + 'static,
     root: SysRoot,
 ) -> Result<(), AgentError> {
@@ -82,14 +91,19 @@ async fn run(
     let children = watch(SignalKind::child())?;
     let [terminate, interrupt, hangup] = &mut ends;
 
-    frame::write(&mut output, &Hello::ours(), &[]).await?;
-    match frame::read::<Hello>(&mut input).await? {
-        None => return Ok(()),
-        Some((hello, _)) if hello.protocol != VERSION => return Err(AgentError::Version(hello.protocol)),
-        Some(_) => {}
-    }
+    let mut input = Heard::new(input);
+    let last_word = input.last();
+    let Some(terms) = greet(&mut input, &mut output).await? else { return Ok(()) };
+    let held = terms.exclusive.as_ref().map(|controller| Exclusive::take(&root, controller)).transpose();
+    let held = held.map_err(|source| AgentError::SetUp { what: "take the machine for its controller", source })?;
+    let _held = match held.transpose() {
+        Ok(held) => held,
+        Err(holder) => return Ok(frame::write(&mut output, &Welcome::Held(holder), &[]).await?),
+    };
 
     let agent = Rc::new(Agent::new(root)?);
+    frame::write(&mut output, &Welcome::Ready, &[]).await?;
+    let silence = terms.silence.map(Duration::from);
     tokio::task::spawn_local(reaper::run(agent.clone(), children));
     let (answers, queue) = mpsc::channel(64);
     let writer = tokio::task::spawn_local(write_answers(output, queue));
@@ -98,11 +112,25 @@ async fn run(
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
         _ = hangup.recv() => Ok(()),
+        () = last_word.silent_for(silence) => Err(AgentError::Silence(silence.unwrap_or_default())),
     };
     agent.close().await;
     // The answers of what was still under way, the one to `close` too; nobody may be reading them.
-    let _ = tokio::time::timeout(std::time::Duration::from_millis(200), writer).await;
+    let _ = tokio::time::timeout(Duration::from_millis(200), writer).await;
     result
+}
+
+/// Exchanges greetings; the controller's terms, unless it went before it said a word.
+async fn greet(
+    input: &mut (impl AsyncRead + Unpin),
+    output: &mut (impl AsyncWrite + Unpin),
+) -> Result<Option<Terms>, AgentError> {
+    frame::write(output, &Hello::ours(Terms::default()), &[]).await?;
+    match frame::read::<Hello>(input).await? {
+        None => Ok(None),
+        Some((hello, _)) if hello.protocol != VERSION => Err(AgentError::Version(hello.protocol)),
+        Some((hello, _)) => Ok(Some(hello.terms)),
+    }
 }
 
 type Answers = mpsc::Sender<(Answer, Vec<u8>)>;
@@ -114,6 +142,7 @@ async fn read_calls(
     answers: Answers,
 ) -> Result<(), AgentError> {
     while let Some((Call { id, request }, payload)) = frame::read::<Call>(input).await? {
+        let received_ns = monotonic_ns();
         if matches!(request, Request::Close) {
             agent.close().await;
             let _ = answers.send((Answer { id, result: Ok(Value::Null) }, Vec::new())).await;
@@ -121,7 +150,7 @@ async fn read_calls(
         }
         let (agent, answers) = (agent.clone(), answers.clone());
         tokio::task::spawn_local(async move {
-            let (result, payload) = match agent.handle(request, payload).await {
+            let (result, payload) = match agent.handle(request, payload, received_ns).await {
                 Ok(Done { value, payload }) => (Ok(value), payload),
                 Err(fault) => (Err(fault), Vec::new()),
             };
@@ -208,8 +237,13 @@ impl Agent {
         self.last_id.get()
     }
 
-    async fn handle(self: &Rc<Self>, request: Request, payload: Vec<u8>) -> Result<Done, Fault> {
+    async fn handle(self: &Rc<Self>, request: Request, payload: Vec<u8>, received_ns: u64) -> Result<Done, Fault> {
         match request {
+            Request::Alive => Done::new(()),
+            Request::Clock => {
+                let wall_ns = wall_ns();
+                Done::new(Reading { received_ns, answered_ns: monotonic_ns(), wall_ns })
+            }
             Request::Facts => Done::new(wb_sys::facts(&self.root)),
             Request::Environment { programs } => Done::long(&Environment::read(&self.root, &programs)),
             Request::Doctor => Done::long(&doctor(&self.root)),
@@ -224,10 +258,14 @@ impl Agent {
             Request::List { path } => Done::long(&files::list(&path)?),
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group { found } => Done::new(self.new_group(found)?),
+            Request::Unsettable { knobs } => Done::new(tuning::unsettable(&self.root, &knobs)),
             Request::Tune { group, knobs } => Done::new(self.tune(group, &knobs)?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),
+            Request::ReleaseAt { process, at_ns } => {
+                Done::new(self.process(process)?.release_at(&self.root, at_ns).await?)
+            }
             Request::Wait { process, limit } => Done::new(self.process(process)?.wait(limit).await?),
             Request::Look { process } => Done::new(self.look(process)?),
             Request::Signal { process, signal } => Done::new(self.process(process)?.signal(signal)?),

@@ -9,14 +9,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use wb_model::{HugePages, Nanos, Placement};
 use wb_sys::SysRoot;
 use wb_sys::process::{Entry, Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
 
-use crate::protocol::{Command, Ended, Fault, Hello, OWN_PROGRAM, Ran, Spawned, Stream};
+use crate::clock::monotonic_ns;
+use crate::protocol::{Command, Ended, Fault, OWN_PROGRAM, Ran, Spawned, Stream, own_program};
 use crate::worker::Ending;
 
 use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS};
@@ -27,6 +27,10 @@ use super::{Agent, files};
 const SOON: Duration = Duration::from_millis(50);
 /// How long a process may take to end itself when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// By how much the runtime's timers may be late.
+const TICKS: Duration = Duration::from_millis(3);
+/// How long processes that start together are left alone.
+const SETTLED: Duration = Duration::from_millis(10);
 /// How long the kernel may take to end a killed one.
 const KILL: Duration = Duration::from_secs(10);
 
@@ -112,7 +116,7 @@ impl Agent {
     /// The program of a command: this one may be replaced too, and is called by its path.
     fn program_of(group: &LiveGroup, command: &Command) -> String {
         let name = command.argv.first().map_or("", String::as_str);
-        let replaced = || group.found.programs.get(OWN_PROGRAM).filter(|_| name == Hello::ours().program);
+        let replaced = || group.found.programs.get(OWN_PROGRAM).filter(|_| name == own_program());
         replaced().map_or(name, String::as_str).to_owned()
     }
 
@@ -136,7 +140,7 @@ impl Agent {
         let (input, (stdout, stdout_end), (stderr, stderr_end)) =
             streams().map_err(|error| failed(error.to_string()))?;
         let join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose();
-        let started_ns = now_ns();
+        let started_ns = monotonic_ns();
         let (pid, held) = launch(&Launch {
             program: &program,
             argv: &command.argv,
@@ -191,11 +195,36 @@ impl Agent {
 impl LiveProcess {
     /// Lets it start, if it is held.
     pub(super) fn release(&self, root: &SysRoot) -> Result<(), Fault> {
-        let Some(held) = self.held.borrow_mut().take() else { return Ok(()) };
-        self.started_ns.set(now_ns());
-        held.release().map_err(|error| Fault::NotStarted { program: self.program.clone(), why: error.to_string() })?;
-        self.verify(root);
+        if self.let_go()? {
+            self.verify(root);
+        }
         Ok(())
+    }
+
+    /// The same at a time, by CLOCK_MONOTONIC; when it really was. One that had started already says when.
+    pub(super) async fn release_at(&self, root: &SysRoot, at_ns: u64) -> Result<u64, Fault> {
+        let left = || Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
+        // The runtime's timers tick by milliseconds; the system's sleep for the rest is exact, and holds up nobody for long.
+        sleep(left().saturating_sub(TICKS)).await;
+        if self.held.borrow().is_some() {
+            std::thread::sleep(left());
+        }
+        if self.let_go()? {
+            // Others start at this time too, and must not wait for a look at this one, which was looked at held.
+            sleep(SETTLED).await;
+            if !self.has_ended() {
+                self.verify(root);
+            }
+        }
+        Ok(self.started_ns.get())
+    }
+
+    /// Whether it was held until now.
+    fn let_go(&self) -> Result<bool, Fault> {
+        let Some(held) = self.held.borrow_mut().take() else { return Ok(false) };
+        self.started_ns.set(monotonic_ns());
+        held.release().map_err(|error| Fault::NotStarted { program: self.program.clone(), why: error.to_string() })?;
+        Ok(true)
     }
 
     /// Its end, when it comes; brought about after the limit.
@@ -269,7 +298,7 @@ impl LiveProcess {
 
     /// To be told once, by the reaper.
     pub(super) fn has_been_reaped(&self, reaped: Reaped) {
-        self.ended.set(Some((reaped, now_ns())));
+        self.ended.set(Some((reaped, monotonic_ns())));
         self.held.borrow_mut().take();
         self.ending.notify_waiters();
     }
@@ -362,10 +391,4 @@ fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
         }
     }
     env
-}
-
-/// CLOCK_MONOTONIC, in nanoseconds.
-pub(super) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

@@ -1,9 +1,10 @@
 //! Knobs that are set for a group and put back at its end, or by the next agent where this one is killed.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use wb_knobs::KnobSet;
-use wb_knobs::tune::{Tuned, Wanted, apply};
+use wb_knobs::tune::{Tuned, Wanted, apply, settable};
 use wb_sys::undo::{Change, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
@@ -22,6 +23,11 @@ fn refused(error: &UndoError) -> Fault {
     Fault::Refused { why: error.to_string() }
 }
 
+/// On standard error; where nobody reads it any more, that is no reason to stop.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
 pub(super) fn restore(root: &SysRoot) {
     if !UndoLog::changes(root).is_ok_and(|changes| changes.iter().any(is_ours)) {
@@ -30,13 +36,19 @@ pub(super) fn restore(root: &SysRoot) {
     match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
         Ok(undone) => {
             for (change, how) in undone {
-                eprintln!("note: a run that was killed had changed {}: {how}", change.step.what());
+                tell(&format!("note: a run that was killed had changed {}: {how}", change.step.what()));
             }
         }
         // Somebody who is alive has them.
         Err(UndoError::Held { .. }) => {}
-        Err(error) => eprintln!("warning: what a run that was killed had changed is not put back: {error}"),
+        Err(error) => tell(&format!("warning: what a run that was killed had changed is not put back: {error}")),
     }
+}
+
+/// The knobs that cannot be set so, and why.
+pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let refused = |(key, value): (&String, &String)| Some((key.clone(), settable(root, key, value).err()?.0));
+    knobs.iter().filter_map(refused).collect()
 }
 
 impl Agent {

@@ -6,6 +6,7 @@ use wb_model::{Bytes, WorkerName};
 
 use crate::frame::FrameError;
 use crate::protocol::{Fault, VERSION};
+use crate::terms::Holder;
 
 /// Why a worker did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,14 @@ pub enum WorkerError {
         worker: WorkerName,
         /// What came instead.
         source: FrameError,
+    },
+    /// Somebody else has the machine.
+    #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
+    Held {
+        /// The worker.
+        worker: WorkerName,
+        /// Who, where that can be told.
+        holder: Option<Holder>,
     },
     /// Its agent has ended, or the way to it.
     #[error("the worker `{worker}` is lost: {why}")]

@@ -3,27 +3,35 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
-use wb_model::WorkerName;
+use tokio::sync::{mpsc, oneshot, watch};
+use wb_model::{Nanos, WorkerName};
 
 use crate::frame;
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
+use crate::silence::{Heard, LastWord, between_words};
+use crate::terms::{Terms, Welcome};
 
 use super::WorkerError;
 
 type Reply = Result<(Value, Vec<u8>), Fault>;
+type Calls = mpsc::UnboundedSender<(Call, Vec<u8>)>;
+
+/// How long whoever carries the pipe may take to say why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// The pipe to an agent. When it is dropped, the agent's input ends.
 #[derive(Debug)]
 pub(super) struct Link {
     worker: WorkerName,
-    calls: mpsc::UnboundedSender<(Call, Vec<u8>)>,
+    calls: Calls,
     waiting: Arc<Mutex<Waiting>>,
     last_id: AtomicU64,
+    ended: watch::Receiver<()>,
 }
 
 /// The callers that wait, or why nobody can any more.
@@ -37,23 +45,29 @@ impl Link {
     /// Exchanges greetings and starts to read and write.
     pub(super) async fn new(
         worker: &WorkerName,
-        mut input: impl AsyncRead + Unpin + Send + 'static,
+        input: impl AsyncRead + Unpin + Send + 'static,
         mut output: impl AsyncWrite + Unpin + Send + 'static,
+        terms: Terms,
+        why_ended: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<(Self, Hello), WorkerError> {
-        let wrong = |source| WorkerError::Hello { worker: worker.clone(), source };
-        let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), why: why.to_owned() };
-        frame::write(&mut output, &Hello::ours(), &[]).await.map_err(wrong)?;
-        let hello = frame::read::<Hello>(&mut input).await.map_err(wrong)?;
-        let (hello, _) = hello.ok_or_else(|| lost("its agent ended before it said a word"))?;
-        if hello.protocol != VERSION {
-            let Hello { protocol, release, .. } = hello;
-            return Err(WorkerError::Version { worker: worker.clone(), release, protocol });
-        }
+        let mut input = Heard::new(input);
+        let silence = terms.silence;
+        let hello = greet(worker, &mut input, &mut output, terms).await?;
         let (calls, queue) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(Waiting::default()));
-        tokio::spawn(write_calls(output, queue, waiting.clone()));
-        tokio::spawn(read_answers(input, waiting.clone()));
-        Ok((Self { worker: worker.clone(), calls, waiting, last_id: AtomicU64::new(0) }, hello))
+        let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
+        let (end, ended) = watch::channel(());
+        let reading = Reading { last_word: input.last(), silence, waiting: waiting.clone() };
+        tokio::spawn(async move {
+            reading.run(input, why_ended).await;
+            // The output ends too, and with it whoever carries the pipe.
+            writer.abort();
+            drop(end);
+        });
+        if let Some(silence) = silence {
+            tokio::spawn(say_words(calls.downgrade(), between_words(silence.into())));
+        }
+        Ok((Self { worker: worker.clone(), calls, waiting, last_id: AtomicU64::new(0), ended }, hello))
     }
 
     /// Asks, and waits for the answer.
@@ -88,6 +102,12 @@ impl Link {
         let _ = self.calls.send((Call { id, request }, Vec::new()));
     }
 
+    /// Returns when nothing can be asked any more.
+    pub(super) async fn ended(&self) {
+        // Nothing is ever sent: the other end is dropped.
+        let _ = self.ended.clone().changed().await;
+    }
+
     /// An answer that is not what was asked for.
     pub(super) fn nonsense(&self, error: &serde_json::Error) -> WorkerError {
         self.lost(&format!("it answered nonsense: {error}"))
@@ -95,6 +115,29 @@ impl Link {
 
     fn lost(&self, why: &str) -> WorkerError {
         WorkerError::Lost { worker: self.worker.clone(), why: why.to_owned() }
+    }
+}
+
+/// Says hello and what the terms are, and hears whether the agent takes them.
+async fn greet(
+    worker: &WorkerName,
+    input: &mut (impl AsyncRead + Unpin),
+    output: &mut (impl AsyncWrite + Unpin),
+    terms: Terms,
+) -> Result<Hello, WorkerError> {
+    let wrong = |source| WorkerError::Hello { worker: worker.clone(), source };
+    let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), why: why.to_owned() };
+    frame::write(output, &Hello::ours(terms), &[]).await.map_err(wrong)?;
+    let hello = frame::read::<Hello>(input).await.map_err(wrong)?;
+    let (hello, _) = hello.ok_or_else(|| lost("its agent ended before it said a word"))?;
+    if hello.protocol != VERSION {
+        let Hello { protocol, release, .. } = hello;
+        return Err(WorkerError::Version { worker: worker.clone(), release, protocol });
+    }
+    match frame::read::<Welcome>(input).await.map_err(wrong)? {
+        Some((Welcome::Ready, _)) => Ok(hello),
+        Some((Welcome::Held(holder), _)) => Err(WorkerError::Held { worker: worker.clone(), holder }),
+        None => Err(lost("its agent ended before it was ready")),
     }
 }
 
@@ -110,19 +153,56 @@ async fn write_calls(
     }
 }
 
-async fn read_answers(mut input: impl AsyncRead + Unpin, waiting: Arc<Mutex<Waiting>>) {
-    let why = loop {
-        match frame::read::<Answer>(&mut input).await {
-            Ok(Some((Answer { id, result }, payload))) => {
-                if let Some(caller) = lock(&waiting).callers.remove(&id) {
-                    let _ = caller.send(result.map(|value| (value, payload)));
-                }
-            }
-            Ok(None) => break "its agent ended".to_owned(),
-            Err(error) => break error.to_string(),
+/// Says something for as long as the link is there, so that silence means something.
+async fn say_words(calls: mpsc::WeakUnboundedSender<(Call, Vec<u8>)>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        // No caller waits for this id.
+        let call = Call { id: u64::MAX, request: Request::Alive };
+        if calls.upgrade().is_none_or(|calls| calls.send((call, Vec::new())).is_err()) {
+            return;
         }
-    };
-    lose(&waiting, &why);
+    }
+}
+
+/// What it takes to read answers.
+struct Reading {
+    last_word: LastWord,
+    silence: Option<Nanos>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+impl Reading {
+    /// Hands answers out until there are no more, and tells those that still wait why.
+    async fn run(self, mut input: impl AsyncRead + Unpin, why_ended: impl Future<Output = Option<String>>) {
+        let silent = self.last_word.silent_for(self.silence.map(Duration::from));
+        let why = tokio::select! {
+            why = self.read(&mut input) => {
+                let told = tokio::time::timeout(LAST_WORDS, why_ended).await;
+                told.ok().flatten().unwrap_or(why)
+            }
+            () = silent => {
+                let silence = self.silence.unwrap_or_default();
+                format!("it has said nothing for {silence}")
+            }
+        };
+        lose(&self.waiting, &why);
+    }
+
+    /// Reads until the end; why it came.
+    async fn read(&self, input: &mut (impl AsyncRead + Unpin)) -> String {
+        loop {
+            match frame::read::<Answer>(input).await {
+                Ok(Some((Answer { id, result }, payload))) => {
+                    if let Some(caller) = lock(&self.waiting).callers.remove(&id) {
+                        let _ = caller.send(result.map(|value| (value, payload)));
+                    }
+                }
+                Ok(None) => return "its agent ended".to_owned(),
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
 }
 
 /// Lets all callers know, those to come too. The first reason stays.

@@ -5,7 +5,9 @@ mod link;
 mod process;
 mod recording;
 mod things;
+mod together;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,18 +21,23 @@ use wb_model::{Bytes, Facts, Found, Nanos, WorkerName};
 use wb_sys::Environment;
 use wb_sys::environment::tools::Asked;
 
+use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
 use crate::protocol::{FileEntry, Hello, Place, Request};
+use crate::terms::Terms;
 
 pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
 pub use recording::Recording;
 pub use things::{Group, Scratch, Teardown};
+pub use together::{Start, Together, start_together};
 
 /// How much of a file travels at once, in bytes.
 const CHUNK: usize = 4 << 20;
 /// How long an agent may take to end after it said that it is done.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the clock is asked for one answer.
+const CLOCK_QUESTIONS: usize = 16;
 
 /// A program on a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -63,6 +70,14 @@ impl Worker {
     /// # Errors
     /// When the program cannot be started or is not an agent of this version.
     pub async fn local(program: &Path) -> Result<Self, WorkerError> {
+        Self::here(WorkerName::local(), program).await
+    }
+
+    /// The same under another name: one of several on this machine.
+    ///
+    /// # Errors
+    /// As for [`Worker::local`].
+    pub async fn here(name: WorkerName, program: &Path) -> Result<Self, WorkerError> {
         let start = |source| WorkerError::Start { program: program.display().to_string(), source };
         let mut child = tokio::process::Command::new(program)
             .arg("agent")
@@ -74,29 +89,29 @@ impl Worker {
         let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
             return Err(start(std::io::Error::other("no pipes")));
         };
-        Self::connect(WorkerName::local(), input, output, Some(child)).await
+        let (link, hello) = Link::new(&name, input, output, Terms::default(), std::future::ready(None)).await?;
+        Ok(Self::new(name, hello, link, Some(child)))
     }
 
-    /// A worker whose agent is spoken to over these, whoever started it.
+    /// A worker whose agent is spoken to over these, whoever started it, and on these terms. `why_ended` may take a
+    /// moment after the input's end to say what happened; it is not waited for otherwise. Reading and writing are done
+    /// by tasks of the runtime that this is called on, and by it alone.
     ///
     /// # Errors
-    /// When what answers is not an agent of this version.
+    /// When what answers is not an agent of this version, or does not take the terms.
     pub async fn over(
         name: WorkerName,
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
+        terms: Terms,
+        why_ended: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        Self::connect(name, input, output, None).await
+        let (link, hello) = Link::new(&name, input, output, terms, why_ended).await?;
+        Ok(Self::new(name, hello, link, None))
     }
 
-    async fn connect(
-        name: WorkerName,
-        input: impl AsyncRead + Unpin + Send + 'static,
-        output: impl AsyncWrite + Unpin + Send + 'static,
-        child: Option<Child>,
-    ) -> Result<Self, WorkerError> {
-        let (link, hello) = Link::new(&name, input, output).await?;
-        Ok(Self(Arc::new(Inner { name, hello, link, child: Mutex::new(child) })))
+    fn new(name: WorkerName, hello: Hello, link: Link, child: Option<Child>) -> Self {
+        Self(Arc::new(Inner { name, hello, link, child: Mutex::new(child) }))
     }
 
     /// Its name.
@@ -114,6 +129,24 @@ impl Worker {
         self.child().as_ref().and_then(Child::id)
     }
 
+    /// How far its clocks are ahead of ours, by the quickest of some questions.
+    pub async fn clock(&self) -> Result<ClockOffset, WorkerError> {
+        let mut best = self.clock_once().await?;
+        for _ in 1..CLOCK_QUESTIONS {
+            let next = self.clock_once().await?;
+            if next.rtt < best.rtt {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    async fn clock_once(&self) -> Result<ClockOffset, WorkerError> {
+        let sent_ns = monotonic_ns();
+        let reading: Reading = self.ask(Request::Clock).await?;
+        Ok(ClockOffset::of(sent_ns, reading, monotonic_ns(), wall_ns()))
+    }
+
     /// Its facts, as they are now.
     pub async fn facts(&self) -> Result<Facts, WorkerError> {
         self.ask(Request::Facts).await
@@ -127,6 +160,11 @@ impl Worker {
     /// What makes it noisy. It is looked at for 200 ms.
     pub async fn doctor(&self) -> Result<Diagnosis, WorkerError> {
         self.ask_long(Request::Doctor).await
+    }
+
+    /// Which of these knobs, by name or `NAME@TARGET`, cannot be set so on it, and why. Nothing is tried.
+    pub async fn unsettable(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
+        self.ask(Request::Unsettable { knobs }).await
     }
 
     /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also
@@ -207,6 +245,8 @@ impl Worker {
         {
             let _ = child.kill().await;
         }
+        // Whoever carried the pipe ends too.
+        let _ = tokio::time::timeout(PATIENCE, self.0.link.ended()).await;
         closed
     }
 

@@ -92,7 +92,7 @@ impl Finished {
 /// A process on a worker. It lives on when this is dropped: its group ends it.
 #[derive(Debug)]
 pub struct Process {
-    worker: Worker,
+    pub(super) worker: Worker,
     id: u32,
     pid: u32,
 }
@@ -110,6 +110,16 @@ impl Process {
     /// Lets it start, if it was held.
     pub async fn release(&self) -> Result<(), WorkerError> {
         self.worker.ask(Request::Release { process: self.id }).await
+    }
+
+    /// The same at a time, by its worker's CLOCK_MONOTONIC in nanoseconds ([`crate::ClockOffset::theirs`]); how much later
+    /// it was. The answer comes when it has started. It needs neither this handle nor its lifetime.
+    pub fn release_at(&self, at_ns: u64) -> impl Future<Output = Result<Nanos, WorkerError>> + Send + use<> {
+        let (worker, process) = (self.worker.clone(), self.id);
+        async move {
+            let released_ns: u64 = worker.ask(Request::ReleaseAt { process, at_ns }).await?;
+            Ok(Nanos(released_ns.saturating_sub(at_ns)))
+        }
     }
 
     /// Waits for its end and fetches what it wrote. After the limit, counted from now, it and its

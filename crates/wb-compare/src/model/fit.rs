@@ -3,7 +3,7 @@
 //! Source of the formulas: run-perf, `ModelLinearRegression.identify` and `ModelStdev.identify`.
 
 use super::{Entry, Equation, Model, Spread};
-use crate::build::{Builds, Value};
+use crate::build::{Build, Builds};
 use crate::id::Statistic;
 use crate::uncertainty::uncertainty;
 
@@ -44,8 +44,11 @@ pub fn fit(how: Fit, tolerance: f64, builds: &Builds) -> Model {
 pub(super) fn histories(builds: &Builds) -> impl Iterator<Item = (String, Vec<f64>)> {
     let checks = builds.rows().flat_map(|row| Statistic::ALL.map(|statistic| (row, statistic)));
     checks.filter_map(|(row, statistic)| {
-        let known = builds.list().iter().map(|build| build.value(row, statistic)).filter_map(Value::known);
-        let values: Vec<f64> = known.collect();
+        // Of several definitions the last one's values make the model.
+        let has = |build: &&Build| build.value(row, statistic).known().is_some();
+        let last = builds.list().iter().rfind(has)?;
+        let alike = builds.list().iter().filter(|build| builds.is_comparable([last, build], row));
+        let values: Vec<f64> = alike.filter_map(|build| build.value(row, statistic).known()).collect();
         (!values.is_empty()).then(|| (builds.id(row, statistic).to_string(), values))
     })
 }

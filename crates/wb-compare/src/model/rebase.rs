@@ -4,6 +4,15 @@ use super::fit::{average, fit_values, histories};
 use super::{Entry, Fit, Model, Spread};
 use crate::build::Builds;
 
+/// A model at a new level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rebased {
+    /// The model.
+    pub model: Model,
+    /// How many of its checks the builds do not have, so that they stay where they were.
+    pub unmoved: usize,
+}
+
 impl Model {
     /// Keeps what deviation is normal, in the unit of the check, and moves the level to the builds' average: for a
     /// change that was wanted, of which there are too few builds to fit anew. The average, and the ends of the range in
@@ -11,17 +20,21 @@ impl Model {
     /// tolerance or else `tolerance`; those that the builds do not know stay as they are.
     ///
     /// Source of the formula: run-perf, `ModelLinearRegression.rebase`, which leaves average and range as they were.
-    pub fn rebase(&self, how: Fit, tolerance: f64, builds: &Builds) -> Self {
+    pub fn rebase(&self, how: Fit, tolerance: f64, builds: &Builds) -> Rebased {
         let tolerance = self.tolerance.unwrap_or(tolerance);
-        let mut rebased = Self { version: self.version.or(Some(2)), tolerance: Some(tolerance), ..self.clone() };
+        let mut model = Self { version: self.version.or(Some(2)), tolerance: Some(tolerance), ..self.clone() };
+        let mut unmoved = self.entries.len();
         for (id, values) in histories(builds) {
             let entry = match self.entries.get(&id) {
-                Some(entry) => Some(moved(entry, average(&values), tolerance)),
+                Some(entry) => {
+                    unmoved -= 1;
+                    Some(moved(entry, average(&values), tolerance))
+                }
                 None => fit_values(how, tolerance, &values),
             };
-            rebased.entries.extend(entry.map(|entry| (id, entry)));
+            model.entries.extend(entry.map(|entry| (id, entry)));
         }
-        rebased
+        Rebased { model, unmoved }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::told::Difference;
 use crate::id::Statistic;
 use crate::source::KEY;
-use crate::statistical::{self, NoiseUse, Unit, Verdict};
+use crate::statistical::{self, ENOUGH_SAMPLES, NoiseUse, Unit, Verdict};
 use crate::tolerance::Status;
 
 /// A way to compare.
@@ -92,10 +92,6 @@ impl Decided {
     }
 }
 
-/// From so many samples on each side statistics decide where nobody said otherwise: from six on a median has an
-/// interval at 95 %.
-const ENOUGH: usize = 6;
-
 /// Standard deviations have no test of their own: where statistics decide on the mean, one that is beyond its tolerance
 /// differs, and decides nothing.
 pub(super) fn decide(
@@ -108,7 +104,7 @@ pub(super) fn decide(
     // A model of noise was learnt from many samples, whatever the sides have.
     let enough = |check: &statistical::Check| {
         check.units.unit == Unit::Runs
-            || check.units.src.min(check.units.dst) >= ENOUGH
+            || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
             || matches!(check.noise, Some(NoiseUse::Used { .. }))
     };
     let by_statistics = match method {
@@ -136,6 +132,7 @@ fn of_verdict(verdict: Verdict) -> Decided {
         Verdict::Differs => Decided::Differs,
         Verdict::Inconclusive => Decided::Inconclusive,
         Verdict::Invalid => Decided::Invalid,
+        Verdict::Incomparable => Decided::Incomparable,
         Verdict::Missing => Decided::Missing,
     }
 }
@@ -150,5 +147,6 @@ fn of_status(status: Status) -> Decided {
         Status::Changed => Decided::Differs,
         Status::Missing => Decided::Missing,
         Status::Invalid => Decided::Invalid,
+        Status::Incomparable => Decided::Incomparable,
     }
 }

@@ -80,8 +80,8 @@ pub struct Checked {
     pub status: Status,
     /// The same of every build after the first; none where neither side has it.
     pub statuses: Vec<Option<Status>>,
-    /// What the score is made of: each part's name, difference in percent, and weight.
-    pub why: Vec<(String, f64, f64)>,
+    /// What the score is made of: each part's name, difference in percent (none where it is infinite), and weight.
+    pub why: Vec<(String, Option<f64>, f64)>,
     /// What the method of statistics says of means.
     #[serde(flatten)]
     pub statistics: Option<Statistics>,

@@ -125,9 +125,8 @@ impl Statistics {
 }
 
 /// A part's name, difference and weight.
-pub(super) fn part(part: &Part) -> (String, f64, f64) {
-    // JSON has no infinity; a float's largest says it as well.
-    (part.term.to_string(), part.difference.clamp(f64::MIN, f64::MAX), part.weight)
+pub(super) fn part(part: &Part) -> (String, Option<f64>, f64) {
+    (part.term.to_string(), Some(part.difference).filter(|difference| difference.is_finite()), part.weight)
 }
 
 /// The parameters in which the first and the last build differ.

@@ -85,7 +85,7 @@ pub enum SourceError {
     #[error(transparent)]
     Profile(#[from] Unknown),
     /// Something odd, where that was to be an error.
-    #[error(transparent)]
+    #[error("{}", _0.error())]
     Strict(Warning),
     /// More metrics, samples or parameters than this program can count.
     #[error("{} takes the results beyond {} metrics or samples in a run", path.display(), u32::MAX)]

@@ -18,16 +18,16 @@ pub struct Warning {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Oddity {
     /// It cannot be read, and is left out.
-    #[error("cannot be read and is left out: {0}")]
+    #[error("cannot be read: {0}")]
     Unreadable(String),
     /// It is no result in pbench's format, and is left out.
-    #[error("is malformed and is left out: {0}")]
+    #[error("is malformed: {0}")]
     Malformed(String),
     /// Iterations without name, parameters or data; they are left out.
-    #[error("has iterations without name, data or parameters, which are left out: {0}")]
+    #[error("has iterations without name, data or parameters: {0}")]
     Incomplete(usize),
     /// Metrics without a value over all clients; they are left out.
-    #[error("has no value over all clients for {first} ({metrics} such metrics, all left out)")]
+    #[error("has no value over all clients for {first} ({metrics} such metrics)")]
     NoAggregate {
         /// How many.
         metrics: usize,
@@ -35,7 +35,7 @@ pub enum Oddity {
         first: String,
     },
     /// Metrics that are there more than once; the last of each counts.
-    #[error("has {first} more than once ({metrics} such metrics; the last of each counts)")]
+    #[error("has {first} more than once ({metrics} such metrics)")]
     Repeated {
         /// How many.
         metrics: usize,
@@ -52,6 +52,16 @@ impl Oddity {
         Self::Unreadable(error.to_string())
     }
 
+    /// What is made of it where the rest is read.
+    fn consequence(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) | Self::Malformed(_) => "it is left out",
+            Self::Incomplete(_) | Self::NoAggregate { .. } => "they are left out",
+            Self::Repeated { .. } => "the last of each counts",
+            Self::Metadata(_) => "",
+        }
+    }
+
     pub(crate) fn malformed(error: impl fmt::Display) -> Self {
         Self::Malformed(error.to_string())
     }
@@ -59,8 +69,16 @@ impl Oddity {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.what)
+        match self.what.consequence() {
+            "" => write!(f, "{}", self.error()),
+            consequence => write!(f, "{}; {consequence}", self.error()),
+        }
     }
 }
 
-impl std::error::Error for Warning {}
+impl Warning {
+    /// What is wrong, without what was made of it: for where nothing was.
+    pub fn error(&self) -> String {
+        format!("{}: {}", self.path.display(), self.what)
+    }
+}

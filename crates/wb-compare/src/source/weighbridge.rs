@@ -21,12 +21,14 @@ pub(crate) const HEAD: &str = "run.json";
 pub(crate) const KEY: &str = "definition key";
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `cells`, the results of a serial")]
 struct SerialResult<'a> {
     #[serde(borrow)]
     cells: Vec<Cell<'a>>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a cell's results")]
 struct Cell<'a> {
     #[serde(borrow)]
     cell: Cow<'a, str>,
@@ -40,6 +42,7 @@ struct Cell<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `metric` and `summary`")]
 struct Metric<'a> {
     #[serde(borrow)]
     metric: Declared<'a>,
@@ -49,6 +52,7 @@ struct Metric<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a metric's name, class and unit")]
 struct Declared<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
@@ -60,12 +64,14 @@ struct Declared<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `mean`")]
 struct Summary {
     mean: f64,
     stddev_percent: Option<f64>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a sample's `values`")]
 struct Sample<'a> {
     counted: bool,
     #[serde(default)]

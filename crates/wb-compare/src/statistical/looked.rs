@@ -8,7 +8,7 @@ use super::needs::{self, Needs};
 use super::tested::Tested;
 use super::units::{self, Unit, Units};
 use super::verdict::Judgement;
-use super::{Check, Options, Verdict};
+use super::{Check, ENOUGH_SAMPLES, Options, Verdict};
 use crate::build::{Build, Builds, Row, Value};
 use crate::id::Statistic;
 
@@ -21,6 +21,7 @@ pub(super) struct Looked<'a> {
     noise: Option<&'a RunNoise>,
     noise_use: Option<NoiseUse>,
     tested: Option<Tested>,
+    comparable: bool,
 }
 
 /// What the family has to say of each of its metrics.
@@ -53,12 +54,15 @@ impl<'a> Looked<'a> {
         let wanted = noise.filter(|_| matches!(noise_use, Some(NoiseUse::Used { .. })));
         // A seed of the metric's own, so that each draws by itself and any one can be repeated.
         let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let tested = Tested::of(&runs, units.unit, wanted, 1.0 - options.rate, units.drawn.then_some(seed));
-        if wanted.is_some() && !matches!(tested, Some(Tested::Noisy(_))) {
+        let comparable = builds.is_comparable(sides, row);
+        let tested = comparable
+            .then(|| Tested::of(&runs, units.unit, wanted, 1.0 - options.rate, units.drawn.then_some(seed)))
+            .flatten();
+        if comparable && wanted.is_some() && !matches!(tested, Some(Tested::Noisy(_))) {
             noise_use = Some(NoiseUse::TooThin { why: "a value that is compared is not above zero".to_owned() });
         }
         let values = sides.map(|side| side.value(row, Statistic::Mean));
-        Some(Self { row, primary, units, values, noise, noise_use, tested })
+        Some(Self { row, primary, units, values, noise, noise_use, tested, comparable })
     }
 
     /// The probability of so large a difference where there is none; none where no ratio can be had.
@@ -68,7 +72,7 @@ impl<'a> Looked<'a> {
 
     /// What follows.
     pub(super) fn judged(self, builds: &Builds, sides: [&Build; 2], together: Together, options: &Options) -> Check {
-        let Self { row, primary, units, values, noise, noise_use, tested } = self;
+        let Self { row, primary, units, values, noise, noise_use, tested, comparable } = self;
         let Together { p, confidence, least } = together;
         let noisy = matches!(tested, Some(Tested::Noisy(_)));
         let effect =
@@ -83,17 +87,25 @@ impl<'a> Looked<'a> {
             threshold: threshold / 100.0,
             trusted: noisy || units.unit == Unit::Runs || options.trust_single_run,
         };
-        let verdict = judgement.verdict();
+        let verdict = match judgement.verdict() {
+            Verdict::Missing => Verdict::Missing,
+            _ if !comparable => Verdict::Incomparable,
+            verdict => verdict,
+        };
         let needs = match verdict {
             // How far runs lie apart is known: any number of them may do.
             Verdict::Inconclusive if noisy => {
                 let runs = sides.map(|side| side.readings(row).count());
                 needs::of(Unit::Runs, runs[0].min(runs[1]), effect, threshold / 100.0, 1)
             }
-            Verdict::Inconclusive => needs::of(units.unit, units.src.min(units.dst), effect, threshold / 100.0, least),
+            Verdict::Inconclusive => {
+                // With fewer samples statistics are not asked, with runs always.
+                let least = if units.unit == Unit::Samples { least.max(ENOUGH_SAMPLES) } else { least };
+                needs::of(units.unit, units.src.min(units.dst), effect, threshold / 100.0, least)
+            }
             // Where neither way is better no number of runs says which is.
             Verdict::Differs if judgement.direction != Direction::Neither => {
-                Some(Needs { each: Some(least), unit: Unit::Runs })
+                Some(Needs { each: Some(least), unit: Unit::Runs, fewest: true })
             }
             _ => None,
         };

@@ -16,6 +16,8 @@ pub struct Needs {
     pub each: Option<usize>,
     /// Of what.
     pub unit: Unit,
+    /// Whether these are just the fewest of which anything can be told: there is no interval yet to guess from.
+    pub fewest: bool,
 }
 
 /// Of a unit of which the shorter side has so many `now`: first as many as any verdict takes ([`reachable`]), then as many as make the interval narrow enough.
@@ -24,7 +26,7 @@ pub struct Needs {
 /// between the estimate and the nearer end of the threshold.
 pub(super) fn of(unit: Unit, now: usize, effect: Option<Ratio>, threshold: f64, least: usize) -> Option<Needs> {
     let Some((effect, interval)) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
-        return Some(Needs { unit, each: Some(least.max(now + 1)) });
+        return Some(Needs { unit, each: Some(least.max(now + 1)), fewest: true });
     };
     if interval.low <= 0.0 || effect.estimate <= 0.0 {
         return None;
@@ -34,7 +36,7 @@ pub(super) fn of(unit: Unit, now: usize, effect: Option<Ratio>, threshold: f64, 
     let gap = (effect.estimate.ln().abs() - edge).abs();
     let wanted = (now as f64 * (half / gap).powi(2)).ceil();
     let each = (wanted <= MOST as f64).then_some((wanted as usize).max(least).max(now + 1));
-    Some(Needs { unit, each })
+    Some(Needs { unit, each, fewest: false })
 }
 
 /// The fewest values a side with which one metric of a family alone could be told apart.

@@ -14,7 +14,7 @@ pub(super) const DRAWN: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// A sample of the one run that each side has.
+    /// A sample, where a side has one run alone.
     Samples,
     /// The median of a run.
     Runs,
@@ -45,7 +45,8 @@ pub struct Units {
 impl Units {
     /// Of each side's runs with their samples.
     pub(super) fn of(sides: [&Build; 2], runs: &[Vec<Vec<f64>>; 2]) -> Self {
-        let unit = if sides.iter().all(|side| side.runs.len() == 1) { Unit::Samples } else { Unit::Runs };
+        // One run has no rank among runs: its samples are held against all the other side's, and trusted as little.
+        let unit = if sides.iter().any(|side| side.runs.len() == 1) { Unit::Samples } else { Unit::Runs };
         let [src, dst] = runs.each_ref().map(|runs| match unit {
             Unit::Samples => runs.iter().map(Vec::len).sum(),
             Unit::Runs => runs.len(),

@@ -25,11 +25,13 @@ pub enum Verdict {
     Invalid,
     /// A side does not have it.
     Missing,
+    /// Both sides have it, defined otherwise.
+    Incomparable,
 }
 
 impl Verdict {
     /// Every one, from what is good to what is not known.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Improved,
         Self::Equivalent,
         Self::Inconclusive,
@@ -37,6 +39,7 @@ impl Verdict {
         Self::Regressed,
         Self::Missing,
         Self::Invalid,
+        Self::Incomparable,
     ];
 
     /// In a word, as files have it.
@@ -49,6 +52,7 @@ impl Verdict {
             Self::Inconclusive => "inconclusive",
             Self::Invalid => "invalid",
             Self::Missing => "missing",
+            Self::Incomparable => "incomparable",
         }
     }
 }

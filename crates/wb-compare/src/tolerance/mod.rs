@@ -174,13 +174,14 @@ impl<'a> Comparison<'a> {
         let entries = || self.models.iter().map(|model| model.entry(row, statistic));
         let sense = self.sense(check);
         let (mut prior, mut parts) = (Prior::default(), Vec::new());
-        let Some((src, others)) = builds.split_first() else { return };
-        let src = src.value(row, statistic);
+        let Some((first, others)) = builds.split_first() else { return };
+        let src = first.value(row, statistic);
         for (at, build) in (1..).zip(others) {
             parts.clear();
             let cell = match (src, build.value(row, statistic)) {
                 (Value::Missing, Value::Missing) => None,
                 (Value::Missing, _) | (_, Value::Missing) => Some(Cell::without_score(Status::Missing)),
+                _ if !self.builds.is_comparable([first, build], row) => Some(Cell::without_score(Status::Incomparable)),
                 (Value::Known(src), Value::Known(dst)) => {
                     let raw = own_parts(&mut parts, statistic, src, dst, entries());
                     let score = prior.settle(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());

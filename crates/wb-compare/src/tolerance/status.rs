@@ -28,11 +28,13 @@ pub enum Status {
     Missing,
     /// A side has it, but not as a valid number.
     Invalid,
+    /// Both sides have it, defined otherwise.
+    Incomparable,
 }
 
 impl Status {
     /// All of them, from best to worst.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Improvement,
         Self::MinorGain,
         Self::Equal,
@@ -41,6 +43,7 @@ impl Status {
         Self::Changed,
         Self::Missing,
         Self::Invalid,
+        Self::Incomparable,
     ];
 
     /// What a score means; `sense` is what it is multiplied with so that positive is better.
@@ -59,7 +62,7 @@ impl Status {
 
     /// Whether two numbers stand behind it.
     pub fn is_compared(self) -> bool {
-        !matches!(self, Self::Missing | Self::Invalid)
+        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
     /// In words, as for a machine.
@@ -73,6 +76,7 @@ impl Status {
             Self::Changed => "changed",
             Self::Missing => "missing",
             Self::Invalid => "invalid",
+            Self::Incomparable => "incomparable",
         }
     }
 }

@@ -1,54 +1,11 @@
-//! Reserved pages, merged pages, and pages that move between nodes.
+//! Merged pages, and pages that move between nodes.
 
 use wb_sys::SysRoot;
-use wb_sys::environment::memory;
 
 use crate::change::{echo, sysctl};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, number_in, one, switch, switch_in};
+use crate::set::{Writes, one, switch, switch_in};
 use crate::target::Target;
-
-/// Huge pages that are reserved for those that ask for them by name.
-pub struct Reserved;
-
-impl Knob for Reserved {
-    fn name(&self) -> &'static str {
-        "hugetlb"
-    }
-    fn why(&self) -> &'static str {
-        "reserved pages are lost to everybody else, also to the page cache"
-    }
-    fn evidence(&self) -> &'static str {
-        "kernel documentation, HugeTLB Pages: the pool is taken out of memory at once and is never swapped or moved"
-    }
-    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
-        memory::huge_pages(sys).into_keys().map(Target::PageSize).collect()
-    }
-    fn absent(&self) -> &'static str {
-        "the kernel shows no pool of huge pages"
-    }
-    fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(sys.number(path(&target.to_string()))?))
-    }
-    fn quiet(&self, value: &Value) -> Quiet {
-        match value {
-            Value::Number(0) => Quiet::Yes,
-            _ => {
-                Quiet::Unknown { reason: "steady, but tests have that much less memory unless they ask for such pages" }
-            }
-        }
-    }
-    fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(&target.to_string()), wanted)
-    }
-    fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
-        crate::change::echo_each("0", targets, path)
-    }
-}
-
-fn path(size: &str) -> String {
-    format!("/sys/kernel/mm/hugepages/hugepages-{size}/nr_hugepages")
-}
 
 /// Whether equal pages of different processes are merged.
 pub struct Merging;

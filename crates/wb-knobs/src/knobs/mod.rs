@@ -2,14 +2,19 @@
 
 pub mod block;
 pub mod clocksource;
+pub mod ethtool;
 pub mod frequency;
+pub mod hugetlb;
 pub mod idle;
+pub mod interrupts;
 pub mod irqbalance;
 pub mod memory;
 pub mod network;
+pub mod pagecache;
 pub mod perf;
 pub mod process;
 pub mod profile;
+pub mod shield;
 pub mod smt;
 pub mod swap;
 pub mod thp;
@@ -30,24 +35,34 @@ pub fn all() -> &'static [&'static dyn Knob] {
         &profile::Platform,
         &clocksource::Clocksource,
         &irqbalance::Irqbalance,
+        &interrupts::Affinity,
+        &shield::Shield,
         &perf::NmiWatchdog,
         &perf::Paranoid,
         &perf::SampleRate,
         &process::Aslr,
         &thp::Enabled,
         &thp::Defrag,
-        &memory::Reserved,
+        &hugetlb::Reserved,
+        &hugetlb::OnNode,
         &memory::Merging,
         &memory::NumaBalancing,
         &swap::Swap,
         &swap::Swappiness,
         &writeback::Dirty,
+        &writeback::Interval,
+        &writeback::Expiry,
+        &pagecache::DropCaches,
         &block::IoScheduler,
         &block::WriteThrottling,
         &block::Requests,
         &block::ReadAhead,
-        &network::Offloads,
-        &network::Coalescing,
+        &ethtool::OFFLOADS,
+        &ethtool::LARGE_RECEIVE,
+        &ethtool::CHECKSUMS,
+        &ethtool::Coalescing,
+        &network::FlushTimeout,
+        &network::DeferInterrupts,
     ]
 }
 

@@ -40,17 +40,79 @@ impl Knob for Swap {
         if switch(wanted)? {
             return Err(Unsupported("which devices are to be swapped to is for `swapon` to say".to_owned()));
         }
-        let read = shell("swapon --show=NAME,PRIO --noheadings --raw", &[]);
-        // Each device with the priority it had; a negative one was given by the kernel.
-        let write = shell(
-            "swapoff --all; printf '%s\\n' \"$1\" | while read -r name priority; do [ -z \"$name\" ] || \
-             case $priority in -*) swapon \"$name\";; *) swapon --priority \"$priority\" \"$name\";; esac; done",
-            &["{}"],
-        );
-        command(sys, "swap", "swapon", [read, write], String::new())
+        let areas = in_order(parse(&sys.text("/proc/swaps")?)?);
+        // Put back in the opposite order.
+        let writes = areas.iter().rev().map(|area| off(sys, area)).collect::<Result<Vec<_>, _>>()?;
+        Ok(writes.into_iter().flatten().collect())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo swapoff --all".to_owned()
+    }
+}
+
+/// A device or file that is swapped to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Area {
+    /// As the kernel writes it, with `\040` for a space.
+    name: String,
+    /// Areas of higher priority are used first; one below zero the kernel gave itself, each area lower than those before.
+    priority: i64,
+}
+
+/// Understands `/proc/swaps` (proc_swaps(5)).
+fn parse(text: &str) -> Result<Vec<Area>, Unsupported> {
+    let area = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [name, .., priority] = fields[..] else { return Err(strange(line)) };
+        Ok(Area { name: name.to_owned(), priority: priority.parse().map_err(|_| strange(line))? })
+    };
+    text.lines().skip(1).map(area).collect()
+}
+
+fn strange(line: &str) -> Unsupported {
+    Unsupported(format!("`/proc/swaps` has a line that is not understood: `{line}`"))
+}
+
+/// The order in which areas have to be switched on to be listed and to rank as they do: as listed, but those whose
+/// priority the kernel gave by their rank.
+fn in_order(mut areas: Vec<Area>) -> Vec<Area> {
+    let mut ranked: Vec<Area> = areas.iter().filter(|area| area.priority < 0).cloned().collect();
+    ranked.sort_by_key(|area| -area.priority);
+    for (place, area) in areas.iter_mut().filter(|area| area.priority < 0).zip(ranked) {
+        *place = area;
+    }
+    areas
+}
+
+/// What switches an area off, and on again with its priority.
+fn off(sys: &SysRoot, area: &Area) -> Writes {
+    if area.name.ends_with("\\040(deleted)") {
+        return Err(Unsupported(format!(
+            "{} was deleted while it is used, and could not be switched on again",
+            area.name
+        )));
+    }
+    let read = shell(
+        "while read -r name kind size used priority; do [ \"$name\" != \"$1\" ] || \
+         case $priority in -*) echo automatic; exit;; *) echo \"$priority\"; exit;; esac; done < /proc/swaps; echo off",
+        &[&area.name],
+    );
+    let write = shell(
+        "case $1 in off) swapoff \"$2\";; automatic) swapon \"$2\";; *) swapon --priority \"$1\" \"$2\";; esac",
+        &["{}", &plain(&area.name)],
+    );
+    command(sys, &format!("swapping to {}", plain(&area.name)), "swapon", [read, write], "off\n".to_owned())
+}
+
+/// A name without the kernel's `\040` for a space (and the like).
+fn plain(name: &str) -> String {
+    let (first, rest) = name.split_once('\\').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    match rest {
+        None => first.to_owned(),
+        Some(rest) => match rest.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => format!("{first}{}{}", byte as char, plain(&rest[3..])),
+            None => format!("{first}\\{}", plain(rest)),
+        },
     }
 }
 
@@ -90,5 +152,39 @@ impl Knob for Swappiness {
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.swappiness=1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn areas_are_switched_on_again_as_they_are_listed_and_as_they_rank() {
+        let text = "Filename\tType\tSize\tUsed\tPriority\n/a file\tfile 1 0 5\n";
+        assert_eq!(parse(text).unwrap()[0].priority, 5);
+        let names =
+            |text: &str| -> Vec<String> { in_order(parse(text).unwrap()).into_iter().map(|area| area.name).collect() };
+        let listed = "Filename\n/dev/a partition 9 0 -3\n/dev/b partition 9 0 10\n/dev/c partition 9 0 -2\n";
+        assert_eq!(names(listed), ["/dev/c", "/dev/b", "/dev/a"]);
+        assert!(parse("Filename\n/dev/a partition 9 0 high").unwrap_err().0.contains("not understood"));
+    }
+
+    #[test]
+    fn names_are_read_as_the_kernel_writes_them() {
+        assert_eq!(plain("/my\\040swap\\134file"), "/my swap\\file");
+        assert_eq!(plain("/odd\\9"), "/odd\\9");
+        let deleted = Area { name: "/gone\\040(deleted)".to_owned(), priority: 1 };
+        assert!(off(&SysRoot::real(), &deleted).unwrap_err().0.contains("was deleted"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}", name in "(\\\\|[0-9]|\\PC){0,12}") {
+            let _ = parse(&text);
+            let _ = plain(&name);
+        }
     }
 }

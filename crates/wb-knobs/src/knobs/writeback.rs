@@ -5,7 +5,7 @@ use wb_sys::{SysRoot, facts};
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, shell, size};
+use crate::set::{Writes, command, number, one, shell, size};
 use crate::target::Target;
 
 /// How much may wait to be written before writers must wait themselves.
@@ -62,5 +62,96 @@ impl Knob for Dirty {
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456")
+    }
+}
+
+/// How often the kernel looks for what is to be written.
+pub struct Interval;
+
+/// How long written data may stay in memory only.
+pub struct Expiry;
+
+const EVERY: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+const AFTER: &str = "/proc/sys/vm/dirty_expire_centisecs";
+
+impl Knob for Interval {
+    fn name(&self) -> &'static str {
+        "writeback-interval"
+    }
+    fn why(&self) -> &'static str {
+        "a thread wakes up as often as this says and writes what is old enough, whichever sample runs just then"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, vm.dirty_writeback_centisecs: 5 s by default; 0 wakes nobody up, and what is written then waits until memory is full or somebody asks"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        sys.exists(EVERY).then_some(Target::System).into_iter().collect()
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel does not show how often it writes back"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        millis(sys, EVERY)
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Millis(0) => {
+                Quiet::Unknown { reason: "nothing written reaches the disk by itself, be it ever so old" }
+            }
+            _ => Quiet::Yes,
+        }
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        centiseconds(EVERY, wanted)
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        sysctl("vm.dirty_writeback_centisecs=500")
+    }
+}
+
+impl Knob for Expiry {
+    fn name(&self) -> &'static str {
+        "writeback-expiry"
+    }
+    fn why(&self) -> &'static str {
+        "what a sample writes reaches the disk so much later, during another sample"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, vm.dirty_expire_centisecs: 30 s by default, several samples long"
+    }
+    fn targets(&self, sys: &SysRoot) -> Vec<Target> {
+        sys.exists(AFTER).then_some(Target::System).into_iter().collect()
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel does not show how old written data may become"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        millis(sys, AFTER)
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Millis(_) => Quiet::Yes,
+            _ => Quiet::STRANGE,
+        }
+    }
+    fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        centiseconds(AFTER, wanted)
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        sysctl("vm.dirty_expire_centisecs=3000")
+    }
+}
+
+fn millis(sys: &SysRoot, path: &str) -> Result<Value, Unsupported> {
+    Ok(Value::Millis(sys.number::<u64>(path)?.saturating_mul(10)))
+}
+
+/// Milliseconds, as hundredths of a second.
+fn centiseconds(path: &str, wanted: &str) -> Writes {
+    match number(wanted.trim_end_matches("ms").trim_end())? {
+        millis if millis < 0 || millis % 10 != 0 => {
+            Err(Unsupported(format!("`{wanted}` is not a multiple of 10 ms, in which the kernel counts")))
+        }
+        millis => one(path, (millis / 10).to_string()),
     }
 }

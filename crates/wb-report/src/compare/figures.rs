@@ -1,5 +1,6 @@
 //! Figures and words of comparisons.
 
+use wb_compare::Statistic;
 use wb_compare::outcome::{Checked, Decided, Method};
 use wb_compare::statistical::{Needs, NoiseUse};
 
@@ -8,7 +9,26 @@ use crate::words::NONE;
 
 /// In percent, with its sign.
 pub(super) fn percent(value: Option<f64>) -> String {
-    value.map_or(NONE.to_owned(), |value| format!("{value:+.2} %"))
+    value.map_or(NONE.to_owned(), |value| format!("{} %", signed(value)))
+}
+
+/// With its sign and two digits; what rounds to zero has no minus.
+pub(super) fn signed(value: f64) -> String {
+    let text = format!("{value:+.2}");
+    if text == "-0.00" { "+0.00".to_owned() } else { text }
+}
+
+/// What differences of a statistic are in: deviations are percentages already.
+fn unit(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Mean => " %",
+        Statistic::Stddev => " points",
+    }
+}
+
+/// A difference, with its sign.
+pub(super) fn in_unit(statistic: Statistic, value: Option<f64>) -> String {
+    value.map_or(NONE.to_owned(), |value| format!("{}{}", signed(value), unit(statistic)))
 }
 
 /// A value in its unit, in up to six digits.
@@ -85,7 +105,7 @@ fn by(check: &Checked) -> By {
     match (check.decided_by, &check.statistics) {
         (Method::Statistical, Some(found)) => {
             let interval = found.ci.map_or("no interval".to_owned(), |ci| {
-                format!("[{:+.2}, {:+.2}]", (ci.low - 1.0) * 100.0, (ci.high - 1.0) * 100.0)
+                format!("[{}, {}]", signed((ci.low - 1.0) * 100.0), signed((ci.high - 1.0) * 100.0))
             });
             let [src, dst] = found.n;
             let needs = found.needs.as_ref().map_or(String::new(), |needs| format!("; {}", needed(needs)));
@@ -103,12 +123,18 @@ fn by(check: &Checked) -> By {
         _ => {
             let parts: Vec<String> = match check.why.as_slice() {
                 [_] => Vec::new(),
-                parts => parts.iter().map(|(name, difference, _)| format!("{name} {difference:+.2} %")).collect(),
+                parts => {
+                    let told = |(name, difference, _): &(String, Option<f64>, f64)| {
+                        let told = difference.map_or("infinite".to_owned(), |_| in_unit(check.statistic, *difference));
+                        format!("{name} {told}")
+                    };
+                    parts.iter().map(told).collect()
+                }
             };
             let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
             By {
-                difference: percent(difference(check)),
-                sure: format!("of ±{} %", value(Some(check.tolerance))),
+                difference: in_unit(check.statistic, difference(check)),
+                sure: format!("of ±{}{}", value(Some(check.tolerance)), unit(check.statistic)),
                 also: parts + &differing,
             }
         }
@@ -129,6 +155,7 @@ fn noise(decided: Decided, of: Option<&NoiseUse>) -> String {
 
 fn needed(needs: &Needs) -> String {
     match needs.each {
+        Some(each) if needs.fewest => format!("fewer than {each} {} a side tell nothing", needs.unit),
         Some(each) => format!("about {each} {} a side would decide", needs.unit),
         None => format!("no number of {} would decide", needs.unit),
     }

@@ -7,8 +7,9 @@ use quick_xml::events::BytesText;
 use wb_compare::Outcome;
 use wb_compare::outcome::Decided;
 use wb_compare::tolerance::Status;
+use wb_model::counted;
 
-use super::figures::why;
+use super::figures::{signed, why};
 
 /// A primary check or group as a test case.
 struct Case<'a> {
@@ -43,7 +44,7 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
             Status::Improvement if fail_on_gain => Kind::Failed,
             _ => Kind::Passed,
         },
-        text: format!("{:+.2} % of ±{:.2} %, {} checks", group.score, group.tolerance, group.members),
+        text: format!("{} % of ±{:.2} %, {}", signed(group.score), group.tolerance, counted(group.members, "check")),
     });
     let errors = outcome.builds.last().into_iter().flat_map(|build| &build.errors);
     let errors =

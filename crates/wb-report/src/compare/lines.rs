@@ -3,9 +3,10 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 use wb_compare::tolerance::Status;
+use wb_model::counted;
 
 use super::Shown;
-use super::figures::{tone, why};
+use super::figures::{signed, tone, why};
 use crate::text::{Style, Tone};
 
 /// Those of the checks that are to be shown, the failures among the primary ones.
@@ -38,7 +39,12 @@ pub(super) fn groups(outcome: &Outcome, shown: Shown, style: Style) -> String {
         .map(|group| {
             let tone = if group.status == Status::Regression { Tone::Bad } else { Tone::Plain };
             let decides = if group.decides { "" } else { ", decides nothing here" };
-            let why = format!("{:+.2} % of ±{:.2} %, {} checks{decides}", group.score, group.tolerance, group.members);
+            let why = format!(
+                "{} % of ±{:.2} %, {}{decides}",
+                signed(group.score),
+                group.tolerance,
+                counted(group.members, "check")
+            );
             line(&format!("group {}", group.status), tone, &group.id, &why, style)
         })
         .collect()

@@ -3,7 +3,7 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
-use super::figures::{difference, percent, value, why_beside};
+use super::figures::{difference, in_unit, value, why_beside};
 use super::totals::surrounding_differences;
 
 /// What a comment on GitHub may have, in characters, less some room.
@@ -41,7 +41,7 @@ pub fn markdown(outcome: &Outcome) -> String {
             escaped(&check.id),
             value(check.src),
             value(check.dst),
-            percent(difference(check)),
+            in_unit(check.statistic, difference(check)),
             escaped(&why_beside(check)),
         );
         if text.len() + row.len() > LENGTH {

@@ -5,6 +5,7 @@
 mod averages;
 mod csv;
 mod figures;
+pub(crate) mod held;
 mod junit;
 mod lines;
 mod markdown;
@@ -13,16 +14,15 @@ mod noise;
 mod page;
 mod plots;
 mod totals;
-mod variants;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
+pub use held::held_text;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
 pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
-pub use variants::{calibrated_text, variants_text};
 
 use wb_compare::outcome::{BuildTold, Method};
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
@@ -45,7 +45,7 @@ pub enum Shown {
 }
 
 /// Which builds, and what decides.
-fn head(outcome: &Outcome, style: Style) -> String {
+fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
     let named = |build: &BuildTold| match build.runs.len() {
         1 => build.name.clone(),
         runs => format!("{} ({})", build.name, counted(runs, "run")),
@@ -60,14 +60,16 @@ fn head(outcome: &Outcome, style: Style) -> String {
         Some(Method::Statistical) => "statistics decide",
         None => "statistics decide where both have 6 samples, tolerances elsewhere",
     };
-    style.indented(0, &format!("{} → {}{history}; {by}", named(first), named(last))) + "\n"
+    style.indented(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
+        + &style.indented(0, &asked.join("; "))
+        + "\n"
 }
 
-/// What a terminal shows: what got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
+/// What a terminal shows: which builds, what was `asked` of them, what got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
 /// the averages, what differs in the builds' surroundings, and the totals.
-pub fn text(outcome: &Outcome, averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
+pub fn text(outcome: &Outcome, asked: &[String], averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
     let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
-    head(outcome, style)
+    head(outcome, asked, style)
         + &lines::checks(outcome, shown, style)
         + &lines::groups(outcome, shown, style)
         + &tables

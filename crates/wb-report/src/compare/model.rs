@@ -1,6 +1,7 @@
 //! What a model says is normal.
 
 use wb_compare::Model;
+use wb_model::counted;
 
 use super::figures::value;
 use crate::text::{Style, Table, heads_of, named};
@@ -17,6 +18,7 @@ pub fn model_text(model: &Model, style: Style) -> String {
         table.row(named(id.clone(), figures));
     }
     let tolerance = model.tolerance.map_or("not known".to_owned(), |tolerance| format!("±{tolerance} %"));
-    let about = format!("{} checks; the ends of each range have a score of {tolerance}", model.entries.len());
+    let about =
+        format!("{}; the ends of each range have a score of {tolerance}", counted(model.entries.len(), "check"));
     table.draw(style) + &style.indented(0, &about)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wb_compare::NoiseModel;
 use wb_compare::model::noise::Noise;
+use wb_model::counted;
 
 use super::figures::value;
 use crate::text::{Style, Table, heads_of, named};
@@ -39,9 +40,10 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
     let runs: usize = model.learnt_from.iter().map(|learnt| learnt.runs.len()).sum();
     let taken = if model.one_system { ", each build a single run, all taken for runs of one" } else { "" };
     let about = format!(
-        "{} checks, {usable} of them known well enough; learnt from {runs} runs of {} builds{taken}",
-        model.checks.len(),
-        model.learnt_from.len(),
+        "{}, {usable} of them known well enough; learnt from {} of {}{taken}",
+        counted(model.checks.len(), "check"),
+        counted(runs, "run"),
+        counted(model.learnt_from.len(), "build"),
     );
     table.draw(style) + &style.indented(0, &about) + &provenance(model, style)
 }

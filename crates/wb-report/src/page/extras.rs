@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wb_compare::variants::Held;
 use wb_model::Unit;
 
 /// What lies in the run folder beside the study, or is known to the caller.
@@ -9,6 +10,8 @@ use wb_model::Unit;
 pub struct Extras {
     /// What was watched during a sample, by the sample's folder relative to the run's.
     pub telemetry: BTreeMap<String, Vec<Series>>,
+    /// What was held against what, where the run is of `ab` or `calibrate`.
+    pub held: Option<Held>,
     /// Commands that repeat or re-read the run.
     pub reproduce: Vec<Command>,
 }

@@ -8,6 +8,7 @@ mod cell;
 pub(crate) mod document;
 mod extras;
 mod group;
+mod held;
 pub(crate) mod pieces;
 mod view;
 

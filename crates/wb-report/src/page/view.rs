@@ -7,6 +7,7 @@ use wb_study::result::Study;
 
 use super::Extras;
 use super::group::GroupView;
+use super::held::HeldView;
 use super::pieces::{Ids, Pair, pair};
 use crate::groups::groups;
 use crate::words;
@@ -18,6 +19,7 @@ pub(super) struct Page {
     tally: String,
     facts: Vec<Pair>,
     machine: Vec<Pair>,
+    held: Option<HeldView>,
     groups: Vec<GroupView>,
     findings: Vec<Pair>,
     answers: Vec<AnswerView>,
@@ -51,6 +53,7 @@ impl Page {
             tally: words::tally(study),
             facts: facts(study),
             machine: study.run.machine.iter().map(|(name, text)| pair(name, text)).collect(),
+            held: extras.held.as_ref().map(HeldView::new),
             groups: views.collect(),
             findings: findings(study),
             answers: answers(study),

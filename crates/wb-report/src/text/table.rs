@@ -88,6 +88,15 @@ impl Table {
         self.rows.push(Row::Cells(cells));
     }
 
+    /// The heads, and the texts of each row that is no heading: for where it is drawn otherwise.
+    pub(crate) fn texts(&self) -> (Vec<&str>, Vec<Vec<&str>>) {
+        let rows = self.rows.iter().filter_map(|row| match row {
+            Row::Heading(_) => None,
+            Row::Cells(cells) => Some(cells.iter().map(|cell| cell.text.as_str()).collect()),
+        });
+        (self.heads.iter().map(|(head, _)| head.as_str()).collect(), rows.collect())
+    }
+
     /// The lines, each ended.
     pub fn draw(&self, style: Style) -> String {
         let widths = self.widths(style.width);

@@ -138,6 +138,7 @@ pub(crate) fn extras(study: &Study) -> Extras {
     }
     let command = |what: &str, line: &str| Command { what: what.into(), line: line.into() };
     Extras {
+        held: None,
         telemetry,
         reproduce: vec![
             command("run the same plan", "weighbridge run --plan quick --out quick-again"),

@@ -4,8 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+/// How long what a holder has started may outlive it.
+const LINGER: Duration = Duration::from_secs(10);
 
 /// Who holds the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,25 +38,48 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Takes the lock; who has it, if somebody does. It goes with the file that is returned, and with the process.
-pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // The holder before us may have removed it meanwhile: then it locks nothing.
-        Ok(()) if !is_at(&file, path)? => take(path, what),
-        Ok(()) => {
-            file.set_len(0)?;
-            file.write_all(format!("{} {what}\n", std::process::id()).as_bytes())?;
-            Ok(Ok(file))
-        }
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            file.rewind()?;
-            file.read_to_string(&mut text)?;
-            let holder = text.trim().split_once(' ');
-            let holder = holder.and_then(|(pid, what)| Some(Holder { pid: pid.parse().ok()?, what: what.to_owned() }));
-            Ok(Err(holder))
-        }
-        Err(error) => Err(error.into()),
+impl Holder {
+    fn lives(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
     }
+}
+
+/// Takes the lock; who has it, if somebody does. It goes with the file that is returned, with the process, and with the
+/// commands that were started with it: where only those are left, their end is waited for.
+pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
+    let start = Instant::now();
+    loop {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // The holder before us may have removed it meanwhile: then it locks nothing.
+            Ok(()) if !is_at(&file, path)? => {}
+            Ok(()) => {
+                let signed = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all(format!("{} {what}\n", std::process::id()).as_bytes()));
+                return match signed {
+                    Ok(()) => Ok(Ok(file)),
+                    Err(error) => std::fs::remove_file(path).and(Err(error)),
+                };
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let holder = holder(&mut file)?;
+                if holder.as_ref().is_some_and(Holder::lives) || start.elapsed() > LINGER {
+                    return Ok(Err(holder));
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Who has signed the lock.
+fn holder(file: &mut File) -> io::Result<Option<Holder>> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    let holder = text.trim().split_once(' ');
+    Ok(holder.and_then(|(pid, what)| Some(Holder { pid: pid.parse().ok()?, what: what.to_owned() })))
 }

@@ -1,18 +1,15 @@
 //! The log itself.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io;
 
 use crate::SysRoot;
 
 use super::entry::{Change, Line, Undone};
 use super::step::{Step, StepError};
+use super::store::{Store, io_error};
 use super::{Holder, lock};
-
-/// Where the log of a machine is.
-const FOLDER: &str = "/var/lib/weighbridge/undo";
 
 /// Why something was not changed, or not put back.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +40,34 @@ pub enum UndoError {
         /// What is wrong with it.
         why: String,
     },
+    /// A log that a later version has written.
+    #[error(
+        "{path} is an undo log of format {format}, and this version knows up to {known}: revert with the version that wrote it"
+    )]
+    Newer {
+        /// The log.
+        path: String,
+        /// Its format.
+        format: u32,
+        /// The newest format that is known.
+        known: u32,
+    },
+    /// Something else is where the log should be.
+    #[error("{path} is no undo log: move it away, since nothing of this program is in it")]
+    Foreign {
+        /// What is there.
+        path: String,
+    },
+    /// Others could have written what is in the log.
+    #[error(
+        "{path} {why}: what an undo log says is carried out, so that it must be in a folder that only its user can write to"
+    )]
+    Untrusted {
+        /// The folder.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A change that could not be made.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -52,13 +77,13 @@ pub enum UndoError {
 #[derive(Debug)]
 pub struct UndoLog {
     root: SysRoot,
-    folder: PathBuf,
+    store: Store,
     by: String,
     boot: String,
     changes: BTreeMap<u32, Known>,
     next: u32,
-    /// The lock: it goes when this does.
-    _lock: File,
+    /// The lock: it goes when this does, and whatever was started to change something.
+    lock: File,
 }
 
 /// What the log has of a change that is not undone.
@@ -75,22 +100,19 @@ impl UndoLog {
     /// # Errors
     /// When somebody else has it, or it is damaged elsewhere than in its last line.
     pub fn open(root: &SysRoot, by: &str) -> Result<Self, UndoError> {
-        let folder = root.path(FOLDER).map_err(StepError::from)?;
-        fs::create_dir_all(&folder).map_err(io_error("make", &folder))?;
-        let path = folder.join("lock");
-        let taken = lock::take(&path, by).map_err(io_error("take", &path))?;
+        let store = Store::make(root)?;
+        let path = store.lock();
+        let taken = lock::take(&path, by).map_err(io_error("take", &path)).inspect_err(|_| store.leave())?;
         let lock = taken.map_err(|holder| UndoError::Held { holder })?;
         let boot = root.text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let mut log = Self {
-            root: root.clone(),
-            folder,
-            by: by.to_owned(),
-            boot,
-            changes: BTreeMap::new(),
-            next: 0,
-            _lock: lock,
-        };
-        log.read()?;
+        let (root, by, changes) = (root.clone(), by.to_owned(), BTreeMap::new());
+        let mut log = Self { root, store, by, boot, changes, next: 0, lock };
+        (log.changes, log.next) = known(log.store.lines()?);
+        match log.changes.is_empty() {
+            // Of somebody who was killed when everything was put back.
+            true => log.store.remove()?,
+            false => log.store.mend()?,
+        }
         Ok(log)
     }
 
@@ -99,9 +121,17 @@ impl UndoLog {
     /// # Errors
     /// When the log is damaged.
     pub fn changes(root: &SysRoot) -> Result<Vec<Change>, UndoError> {
-        let path = root.path(FOLDER).map_err(StepError::from)?.join("log.jsonl");
-        let (known, _) = read(&path)?;
+        let (known, _) = known(Store::of(root)?.lines()?);
         Ok(known.into_values().map(|known| known.change).collect())
+    }
+
+    /// Whether anything of a log is left on a machine, be it of somebody who was killed before a change or after the
+    /// last was put back.
+    ///
+    /// # Errors
+    /// When its folder leads elsewhere.
+    pub fn is_there(root: &SysRoot) -> Result<bool, UndoError> {
+        Ok(Store::of(root)?.exists())
     }
 
     /// What is changed, in the order of the changes.
@@ -120,16 +150,16 @@ impl UndoLog {
         }
         let number = self.next;
         let change = Change { number, boot: self.boot.clone(), by: self.by.clone(), step: step.clone(), before };
-        self.write(&Line::Change(change.clone()))?;
+        self.store.append(&Line::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, Known { change, after: None });
-        if let Err(error) = step.set(&self.root, wanted) {
+        if let Err(error) = step.set(&self.root, wanted, &self.lock) {
             self.undo(number)?;
             return Err(error.into());
         }
         // What the kernel made of it, which may be rounded.
         let after = step.state(&self.root)?;
-        self.write(&Line::Made { number, after: after.clone() })?;
+        self.store.append(&Line::Made { number, after: after.clone() })?;
         if let Some(known) = self.changes.get_mut(&number) {
             known.after = Some(after);
         }
@@ -168,18 +198,20 @@ impl UndoLog {
     fn undo(&mut self, number: u32) -> Result<Option<(Change, Undone)>, UndoError> {
         let Some(Known { change, after }) = self.changes.get(&number).cloned() else { return Ok(None) };
         let how = self.put_back(&change, after.as_ref().map(Option::as_deref))?;
-        self.write(&Line::Undone { number, how: how.clone() })?;
         self.changes.remove(&number);
         if self.changes.is_empty() {
-            let path = self.path();
-            fs::remove_file(&path).map_err(io_error("remove", &path))?;
+            self.store.remove()?;
             self.next = 0;
+        } else {
+            // Where the disk is full that stays unwritten: done twice it is the same.
+            let _ = self.store.append(&Line::Undone { number, how: how.clone() });
         }
         Ok(Some((change, how)))
     }
 
     fn put_back(&self, change: &Change, after: Option<Option<&[u8]>>) -> Result<Undone, UndoError> {
         let Change { step, before, boot, .. } = change;
+        step.tidy(&self.root);
         if step.is_volatile() && *boot != self.boot {
             return Ok(Undone::Gone);
         }
@@ -195,35 +227,8 @@ impl UndoLog {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
             return Ok(Undone::Left { found });
         }
-        step.set(&self.root, before.as_deref())?;
+        step.set(&self.root, before.as_deref(), &self.lock)?;
         Ok(Undone::Restored)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join("log.jsonl")
-    }
-
-    fn read(&mut self) -> Result<(), UndoError> {
-        let (changes, next) = read(&self.path())?;
-        (self.changes, self.next) = (changes, next);
-        Ok(())
-    }
-
-    /// Adds a line, which has reached the device when this returns.
-    fn write(&self, line: &Line) -> Result<(), UndoError> {
-        let path = self.path();
-        let text = serde_json::to_string(line).map_err(io::Error::from).map_err(io_error("write", &path))?;
-        let write = || {
-            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-            let before = fs::read(&path)?;
-            // The beginning of a line that never reached the device, and after which nothing was changed.
-            let whole = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            file.set_len(whole as u64)?;
-            file.write_all(format!("{text}\n").as_bytes())?;
-            file.sync_all()?;
-            File::open(&self.folder)?.sync_all()
-        };
-        write().map_err(io_error("write", &path))
     }
 }
 
@@ -231,30 +236,17 @@ impl Drop for UndoLog {
     /// Nothing stays where nothing is changed.
     fn drop(&mut self) {
         if self.changes.is_empty() {
-            let _ = fs::remove_file(self.folder.join("lock"));
-            // Folders that hold nothing else.
-            let _ = fs::remove_dir(&self.folder).and_then(|()| self.folder.parent().map_or(Ok(()), fs::remove_dir));
+            let _ = fs::remove_file(self.store.lock());
+            self.store.leave();
         }
     }
 }
 
 /// The changes of a log that are not undone, and the next number.
-fn read(path: &Path) -> Result<(BTreeMap<u32, Known>, u32), UndoError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((BTreeMap::new(), 0)),
-        Err(error) => return Err(io_error("read", path)(error)),
-    };
+fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
     let (mut changes, mut next) = (BTreeMap::new(), 0);
-    // A last line without its end was being written when its writer died, before anything was changed.
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    for (line, text) in (1..).zip(whole.lines()) {
-        let damaged = |error: serde_json::Error| UndoError::Damaged {
-            path: path.display().to_string(),
-            line,
-            why: error.to_string(),
-        };
-        match serde_json::from_str(text).map_err(damaged)? {
+    for line in lines {
+        match line {
             Line::Change(change) => {
                 next = next.max(change.number + 1);
                 changes.insert(change.number, Known { change, after: None });
@@ -267,10 +259,5 @@ fn read(path: &Path) -> Result<(BTreeMap<u32, Known>, u32), UndoError> {
             Line::Undone { number, .. } => drop(changes.remove(&number)),
         }
     }
-    Ok((changes, next))
-}
-
-fn io_error(what: &'static str, path: &Path) -> impl Fn(io::Error) -> UndoError + use<> {
-    let path = path.display().to_string();
-    move |source| UndoError::Io { what, path: path.clone(), source }
+    (changes, next)
 }

@@ -11,6 +11,7 @@ mod entry;
 mod lock;
 mod log;
 mod step;
+mod store;
 
 pub use entry::{Change, Undone};
 pub use lock::Holder;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Scope, Value};
+use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Scope, Sides, Value};
 use wb_net::mirror::hosts;
 
 use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
@@ -65,6 +65,10 @@ impl Measure for Net {
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
         params.read().err().or_else(|| params.nodes().placements(placement, facts).err())
+    }
+
+    fn sides(&self, params: &Params) -> Sides {
+        Sides::Served { servers: params.read().map_or(1, |profile| hosts(&profile).len().max(1)) }
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {

@@ -10,9 +10,19 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Server's and client's placement: the cell's, on the CPUs of their nodes.
+    /// Server's and client's placement on one worker: the cell's, on the CPUs of their nodes.
     pub(crate) fn placements(self, asked: &Placement, facts: &Facts) -> Result<(Placement, Placement), String> {
-        Ok((on(self.server, asked, facts)?, on(self.client, asked, facts)?))
+        Ok((self.server(asked, facts)?, self.client(asked, facts)?))
+    }
+
+    /// The server's, on a worker of these facts.
+    pub(crate) fn server(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
+        on(self.server, asked, facts)
+    }
+
+    /// The client's.
+    pub(crate) fn client(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
+        on(self.client, asked, facts)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Params {
     /// The profile
     #[schemars(extend("x-resolved" = "the text of its file"))]
     pub(super) profile_text: Option<String>,
-    /// The profile's variables, NAME=VALUE each; `h` and `host` stand for the worker where nothing is said
+    /// The profile's variables, NAME=VALUE each; `h`, `host`, `h1`… stand for the workers that serve where nothing is said
     pub(super) vars: Vec<String>,
     /// Transactions are cut after so long; 0: they go to their end
     pub(super) max_duration: Nanos,
@@ -72,8 +72,17 @@ impl Params {
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
         let unsaid = HOSTS.into_iter().filter(|host| given.iter().all(|(name, _)| name != host));
-        let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned())).collect::<Vec<_>>();
-        Ok(worker.into_iter().chain(given).collect())
+        let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
+        let numbered = self.numbered().filter(|host| given.iter().all(|(name, _)| name != host));
+        let others = numbered.map(|host| (host.clone(), host));
+        Ok(worker.chain(others).collect::<Vec<_>>().into_iter().chain(given).collect())
+    }
+
+    /// The variables that the profile calls several hosts by: `h1`, `h2`, …; each is a server of its own.
+    fn numbered(&self) -> impl Iterator<Item = String> {
+        let text = self.profile_text.as_deref().unwrap_or_default();
+        let names = HOSTS.into_iter().flat_map(|host| (1..=9).map(move |number| format!("{host}{number}")));
+        names.filter(move |name| text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}")))
     }
 
     pub(super) fn nodes(&self) -> Nodes {
@@ -152,6 +161,18 @@ mod tests {
         let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).read().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
         assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
+    }
+
+    #[test]
+    fn hosts_with_numbers_are_servers_of_their_own() {
+        let two = RR.replace(
+            "<transaction iterations=\"1\"><flowop type=\"disconnect\"/>",
+            "<transaction iterations=\"1\">\
+            <flowop type=\"connect\" options=\"remotehost=$h2 protocol=tcp conn=2\"/><flowop type=\"disconnect\"/>",
+        );
+        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(&two, vars).read().unwrap());
+        assert_eq!(hosts(&["n=1"]), ["127.0.0.1", "h2"]);
+        assert_eq!(hosts(&["n=1", "h2=there"]), ["127.0.0.1", "there"]);
     }
 
     #[test]

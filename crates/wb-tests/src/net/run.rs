@@ -33,12 +33,14 @@ pub(crate) struct Workload {
 
 /// Starts the servers, runs the client with them, and sees that all of them end.
 pub(crate) async fn run(workload: &Workload, attempt: &mut Attempt) -> Result<(), Failure> {
-    let placements = workload.nodes.placements(&attempt.site.placement, &attempt.site.facts);
-    let (at_server, at_client) = placements.map_err(Failure::refused)?;
+    let at_client = workload.nodes.client(&attempt.site.placement, &attempt.site.facts).map_err(Failure::refused)?;
     let token = Token::fresh().map_err(|error| Failure::refused(error.to_string()))?;
     let mut servers = Vec::new();
     for number in 0..workload.hosts.len() {
-        let server = Server::start(&at_server, &token, &attempt.site).await?;
+        let site = attempt.site.server(number);
+        let at_server = workload.nodes.server(&site.placement, &site.facts).map_err(Failure::refused)?;
+        let is_here = site.worker().name() == attempt.site.worker().name();
+        let server = Server::start(&at_server, &token, site, is_here).await?;
         server.keep(&format!("server-{number}"), attempt).await?;
         servers.push(server);
     }

@@ -23,10 +23,24 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port and waits until it listens.
-    pub(super) async fn start(placement: &Placement, token: &Token, site: &Site) -> Result<Self, Failure> {
+    /// Starts one on a free port, on loopback where its client `is_here` too, and waits until it listens.
+    pub(super) async fn start(
+        placement: &Placement,
+        token: &Token,
+        site: &Site,
+        is_here: bool,
+    ) -> Result<Self, Failure> {
         let limit = site.limit.to_string();
-        let words = ["net", "serve", "--once", "--listen", "127.0.0.1", "--port", "0", "--max-time", &limit];
+        let listen = match &site.address {
+            _ if is_here => "127.0.0.1",
+            Some(address) => address.as_str(),
+            None => {
+                let worker = site.worker().name();
+                let why = format!("nobody said by which address others reach `{worker}`: `data-address` in hosts.toml");
+                return Err(Failure::refused(why));
+            }
+        };
+        let words = ["net", "serve", "--once", "--listen", listen, "--port", "0", "--max-time", &limit];
         let command = words.into_iter().fold(Command::new([site.worker().program()]), Command::arg);
         let process = site.serve(command.placement(placement.clone()).env(TOKEN, token.reveal())).await?;
         let listens = process.wait_for_line(Stream::Stderr, PATIENCE, |line| address(line).is_some());

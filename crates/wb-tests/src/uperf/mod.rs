@@ -7,7 +7,7 @@ mod params;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Purpose, Scope, Value};
+use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Purpose, Scope, Sides, Value};
 use wb_stats::Rule;
 
 use crate::fio::keep_sysinfo;
@@ -53,6 +53,10 @@ impl Measure for Uperf {
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
         let misplaced = || params.nodes().placements(placement, facts).err();
         params.contradiction().or_else(|| sysinfo::contradiction(&params.sysinfo)).or_else(misplaced)
+    }
+
+    fn sides(&self, _: &Params) -> Sides {
+        Sides::Served { servers: 1 }
     }
 
     fn rule(&self, params: &Params) -> Option<Rule> {

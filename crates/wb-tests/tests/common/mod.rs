@@ -121,13 +121,8 @@ impl Cell {
 
     async fn site(&self) -> Result<Site, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
-        Ok(Site {
-            group: self.worker.group().await.map_err(lost)?,
-            facts: self.facts.clone(),
-            placement: placement_of(&self.params).unwrap(),
-            limit: LIMIT,
-            cancel,
-        })
+        let group = self.worker.group().await.map_err(lost)?;
+        Ok(Site::new(group, self.facts.clone(), placement_of(&self.params).unwrap(), LIMIT, cancel))
     }
 }
 

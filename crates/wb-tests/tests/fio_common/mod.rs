@@ -81,11 +81,7 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
 
 async fn site(worker: &Worker) -> Result<Site, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
-    Ok(Site {
-        group: worker.group().await.map_err(lost)?,
-        facts: Arc::new(worker.facts().await.map_err(lost)?),
-        placement: Placement::default(),
-        limit: Nanos(120 * SECOND),
-        cancel,
-    })
+    let facts = Arc::new(worker.facts().await.map_err(lost)?);
+    let group = worker.group().await.map_err(lost)?;
+    Ok(Site::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
 }

@@ -14,8 +14,8 @@ pub(crate) const AFTER_RUN: &str = "exit status: 0 found, 3 it could not be foun
 /// `bisect`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BisectCommand {
-    #[command(after_help = AFTER_RUN)]
     /// Drive `git bisect run`: measure both ends, then each revision that git asks for, until the first bad one is found
+    #[command(after_help = AFTER_RUN)]
     Run(RunArgs),
     /// Measure what stands now, and say which end it is most like: for `git bisect run`, or any other command that
     /// bisects
@@ -54,6 +54,9 @@ pub(crate) struct RunArgs {
     /// results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
     #[arg(long, value_name = "COMMAND", group = "how")]
     pub(crate) measure: Option<String>,
+    /// So many runs of each end: with fewer than four nobody can tell a change from what runs of one build differ in
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) runs: u16,
     /// Go on although the ends do not differ clearly
     #[arg(long)]
     pub(crate) anyway: bool,

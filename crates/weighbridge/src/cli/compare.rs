@@ -47,26 +47,26 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum)]
     pub(crate) method: Option<Method>,
     /// How much a mean may differ, in percent
-    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
     /// How much a standard deviation may differ, in percentage points
-    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent)]
+    #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) stddev_tolerance: f64,
     /// A model of what is normal, by `model fit` or run-perf. Of scores several average; of noise the one that knows most
     /// of a check counts
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
     /// Let twice the mean score over the builds count so much
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) model_builds_average: f64,
     /// Let it count so much in how many builds a check was beyond its tolerance
-    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent)]
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) n_out_of_results: f64,
     /// In so many builds a check may be beyond it
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub(crate) n_out_of_results_n: u32,
     /// A ratio that differs by less than so many percent does not matter; `model`: by less than two runs of one build do
-    #[arg(long, default_value = "5", value_name = "PERCENT|model")]
+    #[arg(long, default_value = "5", value_name = "PERCENT|model", allow_negative_numbers = true)]
     pub(crate) threshold: Threshold,
     /// Let one run a side be enough to say that something got worse, as if runs did not differ from each other; where a
     /// model of noise says by how much they do, that counts
@@ -136,7 +136,7 @@ pub(crate) struct FitFlags {
     #[arg(long, group = "how")]
     pub(crate) stddev: bool,
     /// What the ends of a range become, in percent
-    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = above_zero)]
+    #[arg(long, short, default_value_t = 4.0, value_name = "PERCENT", value_parser = above_zero, allow_negative_numbers = true)]
     pub(crate) tolerance: f64,
     /// Where the model is written
     #[arg(long, short, value_name = "FILE")]
@@ -200,7 +200,7 @@ pub(crate) struct NearestArgs {
     #[command(flatten)]
     pub(crate) groups: Groups,
     /// Widen what is normal by this factor, so that small differences count less
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = percent)]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) flatten: f64,
     /// End with the candidate's index as exit status
     #[arg(long)]

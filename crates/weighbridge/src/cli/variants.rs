@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AttemptFlags, IntoFlags, PlacementFlags};
+use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags};
 
 /// What is said after the help of `ab`.
 pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
@@ -31,9 +31,21 @@ pub(crate) struct One {
     /// Folders with test definitions of one's own (*.toml), beside ~/.config/weighbridge/tests.d
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
+    /// A ratio that differs by less than so many percent does not matter
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
+    pub(crate) threshold: f64,
+    /// Where it is recorded
+    #[command(flatten)]
+    pub(crate) into: IntoFlags,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// How each sample is taken
     #[command(flatten)]
     pub(crate) each: AttemptFlags,
+    /// Which machines measure
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
     /// Where measured processes run
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
@@ -43,7 +55,7 @@ pub(crate) struct One {
 #[derive(Debug, Args)]
 pub(crate) struct AbArgs {
     /// Two or more variants, the one to compare with first
-    #[arg(value_name = "VARIANT", index = 2, last = true, required = true, num_args = 2..)]
+    #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
     /// The most blocks, each with one sample of every variant in random order
     #[arg(long, value_name = "N", default_value_t = 30)]
@@ -51,18 +63,9 @@ pub(crate) struct AbArgs {
     /// No end before so many blocks, however clear it is
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) min_blocks: usize,
-    /// A ratio that differs by less than so many percent does not matter
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent)]
-    pub(crate) threshold: f64,
     /// How often, in percent, anything that does not differ may be said to, over all looks and variants together
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
     pub(crate) error_rate: f64,
-    /// Where it is recorded
-    #[command(flatten)]
-    pub(crate) into: IntoFlags,
-    /// Print it as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     /// What is measured; last, since its headings hold for all that follows
     #[command(flatten)]
     pub(crate) one: One,
@@ -77,15 +80,6 @@ pub(crate) struct CalibrateArgs {
     /// So many samples on each side of a comparison; a run has twice as many
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(2..))]
     pub(crate) samples: u16,
-    /// A ratio that differs by less than so many percent does not matter
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent)]
-    pub(crate) threshold: f64,
-    /// Where it is recorded
-    #[command(flatten)]
-    pub(crate) into: IntoFlags,
-    /// Print it as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     /// What is measured; last, since its headings hold for all that follows
     #[command(flatten)]
     pub(crate) one: One,

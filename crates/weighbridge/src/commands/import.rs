@@ -25,6 +25,13 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
             help: format!("choose another name with --test, `{test}-imported` say"),
         });
     }
+    if args.paths.iter().all(|path| !path.exists()) {
+        let paths = args.paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
+        return Err(Error::Usage {
+            what: format!("there is no {paths}"),
+            help: "name files or folders of results".to_owned(),
+        });
+    }
     let ImportArgs { test, profile, id, system, .. } = args;
     let report = wb_import::import(&Request {
         folder: &args.into,

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
-use wb_model::Facts;
 use wb_model::secrets::masked_words;
-use wb_plan::Plan;
+use wb_plan::{Plan, Workers};
 use wb_record::RunFolder;
 use wb_run::{Job, Referee, RunEnd};
 use wb_study::Study;
 
-use super::what::{Asked, local};
+use super::crew::{close, crew};
+use super::what::Asked;
 use super::{runtime, this_programs_hash};
-use crate::cli::IntoFlags;
+use crate::cli::{HostFlags, IntoFlags};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -29,6 +29,8 @@ pub(crate) struct Measuring<'a> {
     pub(crate) asked: &'a Asked,
     /// What the user says of it.
     pub(crate) metadata: BTreeMap<String, String>,
+    /// Where it is measured.
+    pub(crate) hosts: &'a HostFlags,
     /// Whoever holds cells against each other meanwhile.
     pub(crate) referee: Option<&'a Referee>,
 }
@@ -57,24 +59,24 @@ pub(crate) struct Measured {
 
 impl<'a> Measuring<'a> {
     /// Into the folder of the flags, or one named after the time.
-    pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked) -> Self {
+    pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked, hosts: &'a HostFlags) -> Self {
         let metadata = flags.metadata.iter().cloned().collect();
-        Self { folder, named: flags.into.is_some(), asked, metadata, referee: None }
+        Self { folder, named: flags.into.is_some(), asked, metadata, hosts, referee: None }
     }
 
     /// Measures the plan that is made for this machine, records and studies it.
     pub(crate) fn carry_out(
         self,
         console: &Console,
-        plan: impl FnOnce(&Facts) -> Result<Plan, Error>,
+        plan: impl FnOnce(&Workers) -> Result<Plan, Error>,
     ) -> Result<Measured, Error> {
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
-            let (worker, facts) = local().await?;
-            let plan = plan(&facts)?;
+            let crew = crew(self.hosts, console).await?;
+            let plan = plan(&crew.workers())?;
             let cancel = cancelled_by_signals();
             let mut watcher = Watcher::new(console, self.folder);
-            let closing = worker.clone();
+            let closing = crew.clone();
             let job = Job {
                 folder: self.folder,
                 plan_name: masked_words(&self.asked.name),
@@ -85,21 +87,14 @@ impl<'a> Measuring<'a> {
                 version: env!("CARGO_PKG_VERSION"),
                 program_sha256,
                 registry: &self.asked.registry,
-                worker,
-                facts,
+                crew,
                 cancel,
                 referee: self.referee,
                 plan,
             };
             let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
             watcher.finish();
-            let closed = closing.close().await;
-            if closed.is_err() {
-                // What an agent that was killed left is removed by the next one.
-                if let Ok((next, _)) = local().await {
-                    next.close().await?;
-                }
-            }
+            let closed = close(closing).await;
             Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
         })?;
         if end.is_err() && begun {

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod compare;
+mod crew;
 mod definitions;
 mod doctor;
 mod exec;

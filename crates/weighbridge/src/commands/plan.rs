@@ -6,7 +6,8 @@ use wb_model::counted;
 use wb_plan::{Cell, Plan};
 use wb_report::text::{Align, Table};
 
-use super::what::{asked, local};
+use super::crew::{close, crew};
+use super::what::asked;
 use super::{lasting, print_json, print_text, runtime};
 use crate::cli::PlanArgs;
 use crate::console::Console;
@@ -20,10 +21,10 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
         asked.plan(None)?
     } else {
         runtime()?.block_on(async {
-            let (worker, facts) = local().await?;
-            let mut plan = asked.plan(Some(&facts))?;
-            wb_run::provenance::require(&mut plan, &asked.registry, &worker).await?;
-            worker.close().await?;
+            let crew = crew(&args.what.hosts, console).await?;
+            let mut plan = asked.plan(Some(&crew.workers()))?;
+            wb_run::provenance::require(&mut plan, &asked.registry, &crew).await?;
+            close(crew).await?;
             Ok::<Plan, Error>(plan)
         })?
     };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wb_report::page::{Command, Extras, Series};
 use wb_study::Study;
 
+use super::variants::held;
 use super::{print_json, print_text, read, write_file};
 use crate::cli::{ReadArgs, ReportArgs};
 use crate::console::Console;
@@ -17,7 +18,8 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
     let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
     let (run, study) = read::studied(&read)?;
     if let Some(path) = &args.html {
-        let extras = Extras { telemetry: telemetry(run.path(), &study), reproduce: reproduce(&run)? };
+        let extras =
+            Extras { telemetry: telemetry(run.path(), &study), held: held(&run)?, reproduce: reproduce(&run)? };
         write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Kernel(error.to_string()))?)?;
         crate::console::tell!("page: {}", path.display());
     }
@@ -31,6 +33,9 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
         print_json(&study)?;
     } else if args.html.is_none() && args.csv.is_none() {
         print_text(&wb_report::text::summary(&study, console.out))?;
+        if let Some(held) = held(&run)? {
+            print_text(&wb_report::compare::held_text(&held, console.out))?;
+        }
     }
     Ok(Exit::Fine)
 }

@@ -15,8 +15,8 @@ use crate::exit::Exit;
 pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let folder = folder(&args.into, "weighbridge");
-    let measuring = Measuring::new(&folder, &args.into, &asked);
-    let measured = measuring.carry_out(console, |facts| asked.plan(Some(facts)))?;
+    let measuring = Measuring::new(&folder, &args.into, &asked, &args.what.hosts);
+    let measured = measuring.carry_out(console, |workers| asked.plan(Some(workers)))?;
     if args.json {
         print_json(&measured.study)?;
     } else {

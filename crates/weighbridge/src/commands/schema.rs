@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 20] = [
+const ALL: [Named; 21] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -23,6 +23,7 @@ const ALL: [Named; 20] = [
     ("doctor", || schema_for!(wb_knobs::Diagnosis)),
     ("ab", || schema_for!(wb_compare::Variants)),
     ("calibration", || schema_for!(wb_compare::Calibrated)),
+    ("held", || schema_for!(wb_compare::variants::Held)),
     ("bisection", || schema_for!(super::bisect::Bisection)),
     ("tuned", || schema_for!(Vec<wb_knobs::tune::Tuned>)),
     ("tune-status", || schema_for!(super::tune::Status)),
@@ -34,7 +35,7 @@ const ALL: [Named; 20] = [
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 20] {
+pub(crate) fn schemas() -> [&'static str; 21] {
     ALL.map(|(name, _)| name)
 }
 

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wb_knobs::tune::{Outcome, Tuned, Wanted, apply, plan};
+use wb_knobs::knob::Nature;
+use wb_knobs::target::together;
+use wb_knobs::tune::{Outcome, Tuned, Wanted, apply, find, plan};
 use wb_knobs::{KnobSet, knobs};
 use wb_model::counted;
 use wb_plan::nearest::nearest;
 use wb_report::text::{Align, Cell, Style, Table, Tone};
-use wb_sys::undo::{Change, Undone};
+use wb_sys::undo::{Change, Step, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use super::{print_json, print_text};
@@ -60,8 +62,8 @@ fn status(args: &StatusArgs, console: &Console) -> Result<Exit, Error> {
         changes => format!("{} on this machine; `weighbridge tune revert` puts all back\n", counted(changes, "change")),
     };
     for change in &status.changed {
-        let before = String::from_utf8_lossy(change.before.as_deref().unwrap_or_default()).trim().to_owned();
-        text += &console.out.indented(2, &format!("{} was `{before}` (by {})", change.step.what(), change.by));
+        let what = change.step.what();
+        text += &console.out.indented(2, &format!("{what} was {} (by {})", before(change), change.by));
     }
     text += &match args.what.is_empty() {
         true => sets_there_are()?,
@@ -92,32 +94,43 @@ fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
 
 fn revert(args: &RevertArgs) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    if UndoLog::changes(&sys)?.is_empty() {
+    let undone = match UndoLog::is_there(&sys)? {
+        true => UndoLog::open(&sys, "tune revert")?.revert()?,
+        false => Vec::new(),
+    };
+    if undone.is_empty() {
         match args.json {
             true => print_json(&Vec::<Reverted>::new())?,
             false => print_text("nothing is changed on this machine\n")?,
         }
         return Ok(Exit::Nothing);
     }
-    let undone = UndoLog::open(&sys, "tune revert")?.revert()?;
     let reverted: Vec<Reverted> = undone.into_iter().map(|(change, undone)| Reverted { change, undone }).collect();
     if args.json {
         print_json(&reverted)?;
         return Ok(Exit::Fine);
     }
     let line = |one: &Reverted| {
-        let before = String::from_utf8_lossy(one.change.before.as_deref().unwrap_or_default()).trim().to_owned();
-        let what = one.change.step.what();
+        let (what, before) = (one.change.step.what(), before(&one.change));
         match &one.undone {
-            Undone::Restored => format!("{what}: `{before}` again\n"),
+            Undone::Restored => format!("{what}: {before} again\n"),
             Undone::Left { found } => {
-                format!("{what}: left at `{found}`, since somebody else changed it; it was `{before}`\n")
+                format!("{what}: left at `{found}`, since somebody else changed it; it was {before}\n")
             }
             Undone::Gone => format!("{what}: gone, or put back by a reboot\n"),
         }
     };
     print_text(&reverted.iter().map(line).collect::<String>())?;
     Ok(Exit::Fine)
+}
+
+/// What was there before a change, in a line.
+fn before(change: &Change) -> String {
+    match &change.before {
+        Some(bytes) => format!("`{}`", String::from_utf8_lossy(bytes).trim().replace('\n', ", ")),
+        None if matches!(change.step, Step::Moved { .. }) => "where they were".to_owned(),
+        None => "not there".to_owned(),
+    }
 }
 
 fn drawn(tuned: &[Tuned], style: Style) -> String {
@@ -128,19 +141,34 @@ fn drawn(tuned: &[Tuned], style: Style) -> String {
         ("wanted", Align::Left),
         ("", Align::Left),
     ]);
-    for one in tuned {
+    for alike in tuned.chunk_by(is_alike) {
+        let one = &alike[0];
+        let targets: Vec<&str> = alike.iter().map(|one| one.target.as_str()).collect();
         let (word, tone) = match &one.outcome {
             Outcome::Already => ("is so already".to_owned(), Tone::Quiet),
+            Outcome::Differs if is_action(&one.knob) => ("would be done".to_owned(), Tone::Plain),
             Outcome::Differs => ("would be changed".to_owned(), Tone::Plain),
             Outcome::Set { now } if *now == one.wanted => ("set".to_owned(), Tone::Good),
             Outcome::Set { now } => (format!("set: {now}"), Tone::Good),
+            Outcome::Done => ("done, and not to be put back".to_owned(), Tone::Good),
+            Outcome::Left { reason } => (format!("left: {reason}"), Tone::Quiet),
             Outcome::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Doubtful),
         };
         let was = one.was.as_deref().unwrap_or("");
-        let cells = [one.knob.as_str(), &one.target, was, &one.wanted];
+        let target = together(&targets);
+        let cells = [one.knob.as_str(), &target, was, &one.wanted];
         table.row(cells.into_iter().map(Cell::from).chain([Cell::toned(word, tone)]).collect());
     }
     table.draw(style)
+}
+
+fn is_action(knob: &str) -> bool {
+    find(knob).is_some_and(|knob| knob.nature() == Nature::Action)
+}
+
+/// Whether two targets of a knob can be told in one line.
+fn is_alike(one: &Tuned, next: &Tuned) -> bool {
+    (&one.knob, &one.was, &one.wanted, &one.outcome) == (&next.knob, &next.was, &next.wanted, &next.outcome)
 }
 
 /// Every set there is, shipped and the user's.

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_agent::Worker;
-use wb_model::{Aslr, Facts, HugePages, ProfileName, Value, counted};
-use wb_plan::nearest::nearest;
+use wb_model::{Aslr, HugePages, ProfileName, Value, counted};
 use wb_plan::request::{Form, Written};
-use wb_plan::{
-    Catalogue, Cell, Given, KNOBS, Plan, PlanError, Request, Sampling, Selection, Shortfall, builtin, file, spec,
-};
+use wb_plan::{Catalogue, Cell, Given, Plan, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
 use wb_tests::Registry;
 
 pub(crate) use super::definitions::registry;
@@ -64,7 +60,6 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
             help: format!("write `--plan {test}`"),
         });
     }
-    requests.iter().try_for_each(known_knobs)?;
     requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
     Ok(Asked {
         name: names.join(" "),
@@ -74,21 +69,6 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         selection: Selection::new(&what.select, &what.ignore)?,
         registry,
     })
-}
-
-/// Refuses knobs that there are not.
-pub(crate) fn known_knobs(request: &Request) -> Result<(), Error> {
-    let names = || wb_knobs::knobs::all().iter().map(|knob| knob.name());
-    let wrong = request.given.iter().find(|given| {
-        let knob = given.name.strip_prefix(KNOBS).map(|knob| knob.split('@').next().unwrap_or(knob));
-        knob.is_some_and(|knob| wb_knobs::tune::find(knob).is_none())
-    });
-    let Some(given) = wrong else { return Ok(()) };
-    let knob = given.name.trim_start_matches(KNOBS);
-    let near = nearest(knob, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-    let what = format!("there is no knob `{knob}`");
-    let error = PlanError::at(&request.source, given.name_at.clone(), what, near);
-    Err(error.with_help(format!("there are {}", names().collect::<Vec<_>>().join(", "))).into())
 }
 
 /// Flags that say how many samples are taken hold for tests with a rule of their own too, such as fio's, unless the
@@ -178,7 +158,6 @@ pub(crate) fn asked_one(one: &One) -> Result<Asked, Error> {
     apply_attempts(&one.each, &mut sampling)?;
     apply_placement(&one.placement, &mut request);
     request.tools.extend(one.each.tools.iter().cloned());
-    known_knobs(&request)?;
     let registry = registry_for(&[&request.test], &one.tests_d, None)?;
     Ok(Asked {
         name: one.test.clone(),
@@ -217,10 +196,10 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
 }
 
 impl Asked {
-    /// The cells that follow on such a machine.
-    pub(crate) fn plan(&self, facts: Option<&Facts>) -> Result<Plan, Error> {
+    /// The cells that follow on these workers.
+    pub(crate) fn plan(&self, workers: Option<&Workers>) -> Result<Plan, Error> {
         let profile = ProfileName::localhost();
-        let plan = wb_plan::expand(&self.requests, &self.sampling, &self.registry, facts, &profile, &self.selection)?;
+        let plan = wb_plan::expand(&self.requests, &self.sampling, &self.registry, workers, &profile, &self.selection)?;
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }
@@ -260,11 +239,4 @@ fn warn_of_budget(plan: &Plan) {
         crate::console::tell!("warning: {test} ({cells}): the budget of {budget} holds {holds} of {wanted} samples");
         crate::console::tell!("help: lower {lever}, or raise --budget");
     }
-}
-
-/// This machine as a worker.
-pub(crate) async fn local() -> Result<(Worker, Facts), Error> {
-    let worker = Worker::local(&super::this_program()?).await?;
-    let facts = worker.facts().await?;
-    Ok((worker, facts))
 }

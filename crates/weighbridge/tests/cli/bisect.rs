@@ -17,18 +17,12 @@ help = "the file"
 kind = "text"
 default = "none"
 
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 /// A lab with a repository whose every commit has another figure.
 fn lab(figures: &[&str]) -> Lab {
     let lab = Lab::new();
-    lab.define("told", TOLD);
+    lab.define_figure("told", TOLD);
     std::fs::create_dir(lab.path("repo")).unwrap();
     git(&lab, &["init", "--quiet", "--initial-branch=main"]);
     for (at, figure) in figures.iter().enumerate() {

@@ -31,7 +31,10 @@ kind = "choice"
 choices = ["a", "b", "c"]
 default = "a"
 axis = true
+"#;
 
+/// What such a test prints: `figure: 97`.
+const FIGURE: &str = r#"
 [[metric]]
 name = "figure"
 class = "throughput"
@@ -43,7 +46,7 @@ regex = 'figure: (\S+)'
 impl Lab {
     pub(crate) fn new() -> Self {
         let lab = Self { folder: tempfile::tempdir().unwrap() };
-        lab.define("steady", STEADY);
+        lab.define_figure("steady", STEADY);
         lab
     }
 
@@ -64,6 +67,11 @@ impl Lab {
         self.write(&format!("config/weighbridge/tests.d/{name}.toml"), toml);
     }
 
+    /// Adds one whose command prints `figure: 97`, a throughput.
+    pub(crate) fn define_figure(&self, name: &str, toml: &str) {
+        self.define(name, &format!("{toml}{FIGURE}"));
+    }
+
     /// The program, in the lab's folder and with the lab's configuration.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));
@@ -79,7 +87,12 @@ impl Lab {
 
     /// Runs the program to its end.
     pub(crate) fn weighbridge(&self, line: &str) -> Ran {
-        let Output { status, stdout, stderr } = self.command(line).output().unwrap();
+        self.ran(&mut self.command(line))
+    }
+
+    /// Runs a command of the lab's to its end.
+    pub(crate) fn ran(&self, command: &mut Command) -> Ran {
+        let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
     }

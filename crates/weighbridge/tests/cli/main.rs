@@ -5,6 +5,7 @@
 mod bisect;
 mod compare;
 mod faults;
+mod hosts;
 mod import;
 mod kills;
 mod lab;
@@ -14,4 +15,5 @@ mod plan;
 mod read;
 mod run;
 mod schemas;
+mod ssh;
 mod variants;

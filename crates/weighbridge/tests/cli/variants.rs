@@ -23,19 +23,13 @@ choices = ["a", "b"]
 default = "a"
 axis = true
 
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0";
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.define("told", TOLD);
+    lab.define_figure("told", TOLD);
     lab
 }
 
@@ -82,6 +76,13 @@ fn variants_are_decided_before_the_last_block_and_told_the_same_again() {
     let text = lab.weighbridge(&format!("ab told {QUICK} --into R -- base more:env:FIGURE=1500 same:base"));
     assert!(text.out.contains(&format!("decided after {blocks} blocks")), "{}", text.out);
     assert_eq!(lab.weighbridge("summary R").code, 0, "it is a run as any other");
+    // The run keeps what came of it, for whoever reads it later.
+    let report = lab.weighbridge("report R --html R.html");
+    assert_eq!(report.code, 0, "{}", report.seen());
+    let page = std::fs::read_to_string(lab.path("R.html")).unwrap();
+    for text in [lab.weighbridge("report R").out, page] {
+        assert!(text.contains(&format!("decided after {blocks} blocks")) && text.contains("improved"), "{text}");
+    }
 }
 
 #[test]
@@ -130,6 +131,8 @@ fn what_cannot_be_held_against_each_other_is_refused() {
         told("ab told -- base"),
         told("ab told -- base param:knid=b"),
         told("ab told -- base param:kind=[a,b]"),
+        told("ab told -- base param:kind=a+param:kind=b"),
+        told("ab told -- base env:A=1+env:A=2"),
         told("ab told -- base knob:tph=never"),
         told("ab told --max-blocks 4 -- base env:A=1"),
         told("ab nosuch -- base env:A=1"),

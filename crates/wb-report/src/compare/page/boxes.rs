@@ -63,7 +63,7 @@ fn figure(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut Ids) -> Option
     let chart = BoxPlot { lines, span, ..BoxPlot::new(title, Unit::new("%"), rows) };
     let caption = format!(
         "Differences of primary means {by}: better to the right, worse to the left; range, quartiles and median, beneath \
-         it the median's 95 % interval.{cut}"
+         it the median's 95 % interval, where there are enough.{cut}"
     );
     Some(Figure::of(&chart, caption, ids))
 }

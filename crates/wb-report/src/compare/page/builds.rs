@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wb_compare::Outcome;
-use wb_compare::outcome::{BuildTold, History};
+use wb_compare::outcome::{BuildTold, History, Totals};
 
 use super::environment::Environment;
 use super::figures::percent;
@@ -119,17 +119,19 @@ impl JudgedRow {
             groups: totals.groups_lost,
             not_primary: totals.not_primary,
             score: score.map(percent),
-            tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance)),
+            tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance, &totals)),
         }
     }
 }
 
-/// A colour for a score: none within a quarter of the tolerance, a strong one beyond all of it.
-fn tint(score: f64, tolerance: f64) -> &'static str {
+/// A colour for a score: none within a quarter of the tolerance, a strong one beyond all of it where a check or a group
+/// says the same.
+fn tint(score: f64, tolerance: f64, totals: &Totals) -> &'static str {
+    let (better, worse) = (totals.gains + totals.groups_gained > 0, totals.losses + totals.groups_lost > 0);
     match score {
-        score if score > tolerance => "much-better",
+        score if score > tolerance && better => "much-better",
         score if score > tolerance / 4.0 => "better",
-        score if score < -tolerance => "much-worse",
+        score if score < -tolerance && worse => "much-worse",
         score if score < -tolerance / 4.0 => "worse",
         _ => "",
     }
@@ -141,7 +143,10 @@ mod tests {
 
     #[test]
     fn colours_follow_the_tolerance() {
-        let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| tint(score, 5.0));
+        let both = Totals { gains: 1, groups_lost: 1, ..Totals::default() };
+        let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| tint(score, 5.0, &both));
         assert_eq!(tints, ["much-better", "better", "", "", "worse", "much-worse"]);
+        // Where nothing failed, nothing looks as if it had.
+        assert_eq!([6.0, -6.0].map(|score| tint(score, 5.0, &Totals::default())), ["better", "worse"]);
     }
 }

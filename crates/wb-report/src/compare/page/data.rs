@@ -61,7 +61,7 @@ struct Column {
     /// `r` where runs are ranked, `s` where samples are.
     unit: String,
     /// How many would decide, and the unit before it.
-    needs: List<Option<(char, Option<usize>)>>,
+    needs: List<Option<(char, Option<usize>, bool)>>,
     /// Only of scores with more than one part: the check, and of each part name, difference and weight.
     parts: Vec<(usize, Vec<PartOfScore>)>,
     /// Which set of parameters differs: the check and the set.
@@ -178,7 +178,9 @@ impl Column {
         self.before.0.push(units.map_or(0, |units| units.src));
         self.after.0.push(units.map_or(0, |units| units.dst));
         self.unit.push(units.map_or('s', |units| letter(units.unit)));
-        self.needs.0.push(found.and_then(|found| found.needs).map(|Needs { unit, each }| (letter(unit), each)));
+        self.needs
+            .0
+            .push(found.and_then(|found| found.needs).map(|Needs { unit, each, fewest }| (letter(unit), each, fewest)));
     }
 }
 

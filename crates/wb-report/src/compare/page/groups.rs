@@ -36,7 +36,8 @@ impl GroupsView {
             let mut rows = Markup::default();
             for group in groups {
                 rows.raw("<tr><th scope=row class=id><bdi>").text(&group.id.to_string()).raw("</bdi>");
-                rows.raw("<td>").figure(group.members.len());
+                let scored = builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max();
+                rows.raw("<td>").figure(scored.unwrap_or_default());
                 for build in builds.clone() {
                     cell(&mut rows, history, group, build, kind_in(group, build));
                 }
@@ -72,5 +73,6 @@ fn decided(status: Status) -> Decided {
         Status::Changed => Decided::Differs,
         Status::Missing => Decided::Missing,
         Status::Invalid => Decided::Invalid,
+        Status::Incomparable => Decided::Incomparable,
     }
 }

@@ -57,7 +57,8 @@ pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
     }
     let mut names = Names::default();
     let first = builds.list().first();
-    let about = "range, quartiles, median, beneath it its 95 % interval; dashed: the median of";
+    let about =
+        "range, quartiles, median, beneath it its 95 % interval where there are samples enough; dashed: the median of";
     let note = first.map(|build| format!("{about} {}", build.name));
     let plot = |(key, rows): (Key<'_>, Vec<Row>)| {
         let boxes: Vec<BoxRow> = rows.iter().flat_map(|row| case(builds, *row)).collect();

@@ -21,15 +21,12 @@ pub(super) fn run(command: Command) -> Result<Ended, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |source| Error::File { path: program.clone(), source };
     runtime()?.block_on(async {
-        let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
-            .map(signal)
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(failed)?;
+        let listen = |kind| signal(kind).map_err(failed);
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
         let mut child = tokio::process::Command::from(command).process_group(0).spawn().map_err(failed)?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let mut interrupted = false;
-        let [interrupt, terminate, hangup] = &mut signals[..] else { unreachable!("three were asked for") };
         loop {
             let sent = tokio::select! {
                 status = child.wait() => return Ok(Ended { status: status.map_err(failed)?, interrupted }),

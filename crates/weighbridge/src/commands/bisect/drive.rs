@@ -35,6 +35,7 @@ pub(super) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
         from: absolute(Path::new("."))?,
         build: args.build.clone(),
         measure: args.measure.clone().map_or_else(|| Measure::Run(args.words.clone()), Measure::Command),
+        runs: args.runs,
         repo: repo.clone(),
     };
     if let Measure::Run(words) = &about.measure {
@@ -92,15 +93,22 @@ impl Bisection<'_> {
                 crate::console::tell!("measuring {}", self.git.about(&end.revision));
             }
             self.git.says(&["checkout", "--quiet", "--detach", &end.revision])?;
-            match (Standing { folder: self.folder, about: self.about, name: &end.revision }).measured()? {
-                Measured::Done => drop(self.folder.add(&end.revision, Found::End)?),
-                Measured::Interrupted => return Ok(Some(Exit::Interrupted)),
-                Measured::Failed(why) => {
-                    let what = format!("{}: {why}", self.git.about(&end.revision));
-                    let help = "an end has to be built and measured; name another revision".to_owned();
-                    return Err(Error::FellShort { what, help });
+            let standing = Standing { folder: self.folder, about: self.about, name: &end.revision };
+            for run in 0..self.about.runs {
+                match standing.measured(run)? {
+                    Measured::Done => {}
+                    Measured::Interrupted => {
+                        self.tell_interrupted();
+                        return Ok(Some(Exit::Interrupted));
+                    }
+                    Measured::Failed(why) => {
+                        let what = format!("{}: {why}", self.git.about(&end.revision));
+                        let help = "an end has to be built and measured; name another revision".to_owned();
+                        return Err(Error::FellShort { what, help });
+                    }
                 }
             }
+            self.folder.add(&end.revision, Found::End)?;
         }
         let outcome = self.compared()?;
         if outcome.exit == Exit::Nothing.code() {
@@ -108,17 +116,29 @@ impl Bisection<'_> {
             let help = "results that were given have to be of what is measured here".to_owned();
             return Err(Error::FellShort { what, help });
         }
-        let differing = differing(&outcome);
+        let single = outcome.builds.iter().any(|build| build.runs.len() == 1);
+        let differing = differing(&outcome, single);
         if differing.is_empty() && !anyway {
             return Err(Error::FellShort {
                 what: "nothing differs clearly between the good end and the bad one".to_owned(),
-                help: "more samples may show a difference (`--samples`); --anyway goes on without".to_owned(),
+                help: "more runs of each end (`--runs`) or samples may show a difference; --anyway goes on without"
+                    .to_owned(),
             });
         }
         if !console.quiet {
             differing.iter().take(10).for_each(|line| crate::console::tell!("differs: {line}"));
+            if single {
+                crate::console::tell!("note: an end is a single run: nobody knows whether any two runs differ as much");
+            }
         }
         Ok(None)
+    }
+
+    fn tell_interrupted(&self) {
+        crate::console::tell!(
+            "interrupted; everything measured is kept in {}, and the same line goes on from there",
+            self.folder.0.display()
+        );
     }
 
     /// How the bad end stands to the good one.
@@ -161,9 +181,7 @@ impl Bisection<'_> {
                 help: format!("`weighbridge bisect show --into {into}` tells why each was skipped"),
             }),
             _ if interrupted => {
-                crate::console::tell!(
-                    "interrupted; everything measured is kept in {into}, and the same line goes on from there"
-                );
+                self.tell_interrupted();
                 Ok(Exit::Interrupted)
             }
             _ => Err(Error::FellShort {
@@ -177,9 +195,13 @@ impl Bisection<'_> {
     }
 }
 
-/// The primary checks in which the ends differ.
-fn differing(outcome: &Outcome) -> Vec<String> {
-    let differs = |decided: Decided| matches!(decided, Decided::Gain | Decided::Loss | Decided::Differs);
+/// The primary checks in which the ends differ; of single runs also those of which nobody knows whether runs do.
+fn differing(outcome: &Outcome, single: bool) -> Vec<String> {
+    let differs = |decided: Decided| match decided {
+        Decided::Gain | Decided::Loss => true,
+        Decided::Differs => single,
+        _ => false,
+    };
     let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.decided));
     checks.map(|check| check.id.to_string()).collect()
 }

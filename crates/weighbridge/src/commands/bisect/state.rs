@@ -25,6 +25,14 @@ pub(crate) struct About {
     pub(crate) build: Option<String>,
     /// What measures a revision.
     pub(crate) measure: Measure,
+    /// How many runs each end has.
+    #[serde(default = "one")]
+    pub(crate) runs: u16,
+}
+
+/// What there was before ends could have several runs.
+fn one() -> u16 {
+    1
 }
 
 /// An end of what is bisected.
@@ -117,8 +125,9 @@ impl Folder {
         Ok(files::write_json(&path, about)?)
     }
 
-    /// Where the results of a revision are.
-    pub(crate) fn results(&self, name: &str) -> PathBuf {
+    /// Where the results of a revision's run are; the first run's folder has the revision's name.
+    pub(crate) fn results(&self, name: &str, run: u16) -> PathBuf {
+        let name = if run == 0 { name.to_owned() } else { format!("{name}.{}", run + 1) };
         self.0.join("results").join(name)
     }
 

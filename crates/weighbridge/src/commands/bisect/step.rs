@@ -18,6 +18,9 @@ use crate::error::Error;
 const SKIP: u8 = 125;
 const ABORT: u8 = 128;
 
+/// By so much of its own likeness the nearer end has to be more like a revision than the other end.
+const CLEAR: f64 = 0.2;
+
 /// How taking a step ended.
 pub(super) enum Taken {
     /// With this.
@@ -54,7 +57,7 @@ impl Standing<'_> {
         if let Some(step) = known.filter(|step| matches!(step.found, Found::Good { .. } | Found::Bad { .. })) {
             return Ok(Taken::Found(step.found));
         }
-        let found = match self.measured()? {
+        let found = match self.measured(0)? {
             Measured::Interrupted => return Ok(Taken::Interrupted),
             Measured::Failed(why) => Found::Skipped { why },
             Measured::Done => self.side()?,
@@ -66,10 +69,10 @@ impl Standing<'_> {
         Ok(Taken::Found(step.found))
     }
 
-    /// Builds and measures it; what it printed and measured stays in the folder.
-    pub(super) fn measured(&self) -> Result<Measured, Error> {
-        let results = self.folder.results(self.name);
-        if let Some(build) = &self.about.build {
+    /// Takes a run of it, and builds it before the first; what it printed and measured stays in the folder.
+    pub(super) fn measured(&self, run: u16) -> Result<Measured, Error> {
+        let results = self.folder.results(self.name, run);
+        if let Some(build) = self.about.build.as_ref().filter(|_| run == 0) {
             let ended = self.shell("build", build, &results)?;
             if !ended.status.success() {
                 let log = self.folder.log(self.name, "build");
@@ -84,6 +87,10 @@ impl Standing<'_> {
             Measure::Run(words) => self.run(words, &results)?,
         };
         Ok(match (ended.status.code(), &self.about.measure) {
+            (Some(0), Measure::Command(_)) if is_empty(&results) => {
+                let what = "it was measured, and there is nothing in the folder $WEIGHBRIDGE_RESULTS";
+                Measured::Failed(format!("{what}, where results are looked for"))
+            }
             (Some(0), _) => Measured::Done,
             // What could be measured counts; what could not is the same for all, or makes it like the end that lacks it.
             (Some(3 | 4), Measure::Run(_)) => Measured::Done,
@@ -115,7 +122,7 @@ impl Standing<'_> {
 
     fn side(&self) -> Result<Found, Error> {
         let builds = read(&[
-            self.folder.results(self.name).display().to_string(),
+            self.folder.results(self.name, 0).display().to_string(),
             results_of(self.folder, self.about, &self.about.good),
             results_of(self.folder, self.about, &self.about.bad),
         ])?;
@@ -126,8 +133,12 @@ impl Standing<'_> {
         };
         let sums = if found.by == DecidedBy::Others { &found.others } else { &found.primary };
         let likeness = [sums[0], sums[1]];
+        let unclear = (likeness[0] - likeness[1]).abs() < CLEAR * likeness[0].max(likeness[1]);
         Ok(match (found.by, found.candidate) {
-            (DecidedBy::Order, _) => Found::Skipped { why: "it is as like one end as the other".to_owned() },
+            _ if unclear || found.by == DecidedBy::Order => {
+                let [good, bad] = likeness;
+                Found::Skipped { why: format!("it is as like one end ({good:.3}) as the other ({bad:.3})") }
+            }
             (_, 0) => Found::Good { likeness },
             _ => Found::Bad { likeness },
         })
@@ -148,12 +159,19 @@ fn ended_badly(what: &str, ended: &Ended, log: &Path) -> Measured {
     }
 }
 
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 /// Where an end's results are, as they are typed.
 pub(super) fn results_of(folder: &Folder, about: &About, end: &End) -> String {
     let from = |run: &str| about.from.join(run).display().to_string();
     match &end.results {
         Some(runs) => runs.split(',').map(from).collect::<Vec<_>>().join(","),
-        None => folder.results(&end.revision).display().to_string(),
+        None => {
+            let runs = (0..about.runs).map(|run| folder.results(&end.revision, run).display().to_string());
+            runs.collect::<Vec<_>>().join(",")
+        }
     }
 }
 

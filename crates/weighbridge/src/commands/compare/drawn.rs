@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use wb_compare::outcome::{History, Outcome};
-use wb_compare::statistical::Threshold;
 use wb_compare::{Builds, Statistic, Warning};
+use wb_model::counted;
 use wb_report::compare::{PageOptions, Plot, html, plots as drawn};
 
 use crate::cli::compare::CompareArgs;
@@ -21,11 +21,7 @@ pub(super) fn page(
     warnings: &[Warning],
 ) -> Result<(), Error> {
     let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    notes.push(match args.threshold {
-        Threshold::OfNoise => "each metric's threshold is that of its noise".to_owned(),
-        Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
-    });
-    notes.extend(args.model.iter().map(|file| format!("by the model {}", file.display())));
+    notes.extend(super::asked(args));
     let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
     write_file(path, &text)?;
@@ -68,6 +64,6 @@ fn write_all(
         let path = folder.join(format!("{}.{ending}", plot.name));
         Ok::<_, Error>(wb_record::files::write_whole(&path, &draw(plot)?)?)
     })?;
-    crate::console::tell!("{} plots: {}", plots.len(), folder.display());
+    crate::console::tell!("{}: {}", counted(plots.len(), "plot"), folder.display());
     Ok(())
 }

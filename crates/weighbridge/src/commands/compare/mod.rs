@@ -81,7 +81,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         };
         let averages: Vec<Averages<'_>> =
             TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
-        print_text(&text(&outcome, &averages, shown, console.out))?;
+        print_text(&text(&outcome, &asked(args), &averages, shown, console.out))?;
     }
     if outcome.exit == Exit::Nothing.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();
@@ -93,6 +93,17 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         2 => Exit::Regression,
         _ => Exit::FellShort,
     })
+}
+
+/// What is held to matter, and by which models.
+fn asked(args: &CompareArgs) -> Vec<String> {
+    let threshold = match args.threshold {
+        Threshold::OfNoise => "each metric's threshold is that of its noise".to_owned(),
+        Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
+    };
+    let tolerance = format!("tolerances of {} % and {} points", args.tolerance, args.stddev_tolerance);
+    let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
+    [threshold, tolerance].into_iter().chain(models).collect()
 }
 
 fn write(args: &CompareArgs, outcome: &Outcome) -> Result<(), Error> {

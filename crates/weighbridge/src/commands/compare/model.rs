@@ -5,6 +5,7 @@ use std::path::Path;
 use wb_compare::model::noise::learn;
 use wb_compare::model::{Fit, fit};
 use wb_compare::{AnyModel, Builds, Model};
+use wb_model::counted;
 use wb_report::compare::{model_text, noise_text};
 
 use super::builds::{model as model_of, read};
@@ -38,7 +39,11 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
                 let help = "`weighbridge model fit --noise` learns it anew".to_owned();
                 return Err(Error::Usage { what, help });
             };
-            written(&model.rebase(how(&args.how), args.how.tolerance, &builds), &args.how.output)
+            let rebased = model.rebase(how(&args.how), args.how.tolerance, &builds);
+            if let (unmoved @ 1.., false) = (rebased.unmoved, console.quiet) {
+                crate::console::tell!("note: the builds have nothing of {}: unmoved", counted(unmoved, "check"));
+            }
+            written(&rebased.model, &args.how.output)
         }
     }
 }
@@ -48,7 +53,7 @@ fn written(model: &Model, output: &Path) -> Result<Exit, Error> {
         return Err(nothing());
     }
     model.write(output)?;
-    crate::console::tell!("model of {} checks: {}", model.entries.len(), output.display());
+    crate::console::tell!("model of {}: {}", counted(model.entries.len(), "check"), output.display());
     Ok(Exit::Fine)
 }
 
@@ -65,7 +70,7 @@ fn noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Erro
         );
     }
     let thin: Vec<String> = model.checks.values().filter_map(|noise| noise.why_not()).collect();
-    crate::console::tell!("noise of {} checks: {}", model.checks.len(), output.display());
+    crate::console::tell!("noise of {}: {}", counted(model.checks.len(), "check"), output.display());
     if let (Some(why), false) = (thin.first(), console.quiet) {
         crate::console::tell!("note: {} of them cannot be used yet: {why}", thin.len());
     }

@@ -5,25 +5,29 @@ use std::sync::Arc;
 
 use wb_compare::ab::{Ab, Options};
 use wb_compare::statistical::Verdict;
-use wb_compare::variants::{Question, VariantSamples, Variants, VariantsOfCase};
+use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfCase};
+use wb_model::Scope;
 use wb_model::secrets::masked_words;
-use wb_model::{Facts, Scope};
-use wb_plan::{Catalogue, Plan, Sampling, Variant};
+use wb_plan::{Catalogue, Plan, Sampling, Variant, Workers};
 use wb_stats::Rule;
 use wb_study::Study;
 
 use super::question::{question, values};
 use super::referee::Referee;
-use crate::cli::variants::AbArgs;
+use super::tell;
+use crate::cli::variants::{AbArgs, One};
 use crate::commands::measure::{Measuring, folder, require_same};
-use crate::commands::what::{Asked, asked_one, known_knobs};
-use crate::commands::{print_json, print_text};
+use crate::commands::what::{Asked, asked_one};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Holds variants of a test against each other.
 pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
+    if args.min_blocks > args.max_blocks {
+        let what = format!("--min-blocks {} is more than --max-blocks {}", args.min_blocks, args.max_blocks);
+        return Err(Error::Usage { what, help: "--max-blocks raises the most there are (30)".to_owned() });
+    }
     let variants = Variant::parse_all(&args.variants)?;
     let (asked, changed) = asked(args, &variants)?;
     let referee = Arc::new(Referee::new(changed, args.min_blocks));
@@ -31,12 +35,13 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
         let referee = referee.clone();
         move |cells: &[wb_run::cells::Measuring], at: usize| referee.enough(cells, at)
     };
-    let folder = folder(&args.into, "weighbridge-ab");
+    let folder = folder(&args.one.into, "weighbridge-ab");
     require_same(&folder, &asked)?;
     let mut asks = None;
-    let measuring = Measuring { referee: Some(&enough), ..Measuring::new(&folder, &args.into, &asked) };
-    let measured = measuring.carry_out(console, |facts| {
-        let (plan, question) = plan(args, &asked, &referee, facts)?;
+    let measuring =
+        Measuring { referee: Some(&enough), ..Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts) };
+    let measured = measuring.carry_out(console, |workers| {
+        let (plan, question) = plan(args, &asked, &referee, workers)?;
         asks = Some(question);
         Ok(plan)
     })?;
@@ -44,13 +49,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
         return Err(Error::Kernel("no plan was made".to_owned()));
     };
     let told = told(&measured.study, question, args, &variants, &referee, rule)?;
-    match args.json {
-        true => print_json(&told)?,
-        false => {
-            print_text(&wb_report::compare::variants_text(&told, console.out))?;
-            print_text(&format!("\nrun folder: {}\n", folder.display()))?;
-        }
-    }
+    tell(&Held::Variants(told.clone()), &folder, &args.one, console)?;
     let standings = told.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.standing);
     let worse = standings.into_iter().any(|standing| standing.verdict == Verdict::Regressed);
     Ok(if worse { Exit::Regression } else { measured.exit().unwrap_or(Exit::Fine) })
@@ -61,17 +60,16 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
     let mut asked = asked_one(&args.one)?;
     // What is wrong with the test itself is told of it, not of each variant.
     asked.plan(None)?;
-    let (Some(request), Some(test)) = (asked.requests.pop(), asked.registry.declaration(&name(&args.one.test))) else {
-        return Err(Error::Kernel(format!("`{}` is no test", args.one.test)));
+    let Asked { requests, registry, .. } = &asked;
+    let [request] = &requests[..] else { return Err(Error::Kernel("one test is asked for".to_owned())) };
+    let Some(test) = registry.declaration(&request.test) else {
+        return Err(Error::Kernel(format!("`{}` is no test", request.test)));
     };
-    asked.requests = variants
-        .iter()
-        .map(|variant| variant.of(&request, test, wb_tests::native::is_native(&test.name)))
-        .collect::<Result<_, _>>()?;
-    asked.requests.iter().try_for_each(known_knobs)?;
-    let changed: BTreeSet<String> = variants.iter().flat_map(|variant| variant.changes(test)).collect();
+    let of_variants = variants.iter().map(|variant| variant.of(request, test, registry)).collect::<Result<_, _>>()?;
+    let changed: BTreeSet<String> = variants.iter().flat_map(|variant| variant.changes(test, registry)).collect();
+    asked.requests = of_variants;
     // Whoever raises the blocks or the rate after a look errs more often than the rate says.
-    let AbArgs { max_blocks, error_rate, threshold, .. } = args;
+    let AbArgs { max_blocks, error_rate, one: One { threshold, .. }, .. } = args;
     let rule = format!("at most {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
     asked.name = format!("ab {} ({rule}) -- {}", args.one.test, args.variants.join(" "));
     asked.sampling.max_samples = args.max_blocks;
@@ -79,13 +77,9 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
     Ok((asked, changed.into_iter().collect()))
 }
 
-fn name(test: &str) -> String {
-    test.split(':').next().unwrap_or_default().trim().to_owned()
-}
-
 /// The cells: those that are variants of one another in a block, none prepared for more than a sample.
-fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, facts: &Facts) -> Result<(Plan, Question), Error> {
-    let mut plan = asked.plan(Some(facts))?;
+fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, workers: &Workers) -> Result<(Plan, Question), Error> {
+    let mut plan = asked.plan(Some(workers))?;
     let cases: Vec<String> = plan.cells.iter().map(|cell| referee.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
     let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
@@ -93,21 +87,25 @@ fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, facts: &Facts) -> Resul
         let cells = cases.iter().filter(|other| other == case).count();
         if cells != args.variants.len() {
             let what = format!("{} variants have {cells} cells in the case `{case}`", args.variants.len());
-            let help = "a variant gives each parameter one value; lists belong to the test, before `--`".to_owned();
+            let help = "a variant gives each parameter one value; lists belong to the test itself".to_owned();
             return Err(Error::Usage { what, help });
         }
     }
-    let question = question(asked, &plan, args.threshold, args.error_rate)?;
+    let question = question(asked, &plan, args.one.threshold, args.error_rate)?;
     let options = Options {
         most: args.max_blocks,
-        threshold: args.threshold,
+        threshold: args.one.threshold,
         // Shared among the cases, each of which is decided by itself.
         rate: args.error_rate / 100.0 / distinct.len().max(1) as f64,
         direction: question.direction,
     };
     let rule = Ab::new(args.variants.len(), options).map_err(|bad| {
         let help = "--max-blocks says how many blocks there are, --error-rate in percent how often they may err (5)";
-        Error::Usage { what: bad.to_string(), help: help.to_owned() }
+        let what = match distinct.len() {
+            0 | 1 => bad.to_string(),
+            cases => format!("{bad}; {} % are shared among {cases} cases", args.error_rate),
+        };
+        Error::Usage { what, help: help.to_owned() }
     })?;
     let min_samples = rule.earliest().max(args.min_blocks).min(args.max_blocks);
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_compare::calibrate::{self, Options, Sample};
-use wb_compare::variants::{Calibrated, CalibratedCase, Question};
-use wb_model::{Facts, TestName};
-use wb_plan::{Order, Plan, Request};
+use wb_compare::variants::{Calibrated, CalibratedCase, Held, Question};
+use wb_model::TestName;
+use wb_plan::{Order, Plan, Request, Workers};
 use wb_stats::Rule;
 use wb_study::Study;
 use wb_study::result::CellResult;
 
 use super::question::question;
+use super::tell;
 use crate::cli::variants::CalibrateArgs;
 use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one};
-use crate::commands::{print_json, print_text};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -25,23 +25,17 @@ const ERROR_RATE: f64 = 5.0;
 /// Holds a system against itself.
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(args)?;
-    let folder = folder(&args.into, "weighbridge-calibrate");
+    let folder = folder(&args.one.into, "weighbridge-calibrate");
     require_same(&folder, &asked)?;
     let mut asks = None;
-    let measured = Measuring::new(&folder, &args.into, &asked).carry_out(console, |facts| {
-        let plan = plan(args, &asked, facts)?;
-        asks = Some(question(&asked, &plan, args.threshold, ERROR_RATE)?);
+    let measured = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts).carry_out(console, |workers| {
+        let plan = plan(args, &asked, workers)?;
+        asks = Some(question(&asked, &plan, args.one.threshold, ERROR_RATE)?);
         Ok(plan)
     })?;
     let question = asks.ok_or_else(|| Error::Kernel("no plan was made".to_owned()))?;
     let told = told(&measured.study, question, args)?;
-    match args.json {
-        true => print_json(&told)?,
-        false => {
-            print_text(&wb_report::compare::calibrated_text(&told, console.out))?;
-            print_text(&format!("\nrun folder: {}\n", folder.display()))?;
-        }
-    }
+    tell(&Held::Calibrated(told), &folder, &args.one, console)?;
     Ok(measured.exit().unwrap_or(Exit::Fine))
 }
 
@@ -63,8 +57,8 @@ fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
 }
 
 /// Its cells, each of exactly so many samples.
-fn plan(args: &CalibrateArgs, asked: &Asked, facts: &Facts) -> Result<Plan, Error> {
-    let mut plan = asked.plan(Some(facts))?;
+fn plan(args: &CalibrateArgs, asked: &Asked, workers: &Workers) -> Result<Plan, Error> {
+    let mut plan = asked.plan(Some(workers))?;
     let samples = 2 * usize::from(args.samples);
     for cell in &mut plan.cells {
         cell.rule = Rule::Compared { min_samples: samples, max_samples: samples };
@@ -74,7 +68,7 @@ fn plan(args: &CalibrateArgs, asked: &Asked, facts: &Facts) -> Result<Plan, Erro
 
 /// What came of it, from all that the folder has.
 fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calibrated, Error> {
-    let options = Options { each: usize::from(args.samples), threshold: args.threshold, rate: ERROR_RATE / 100.0 };
+    let options = Options { each: usize::from(args.samples), threshold: args.one.threshold, rate: ERROR_RATE / 100.0 };
     let mut cases: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
     for cell in &study.cells {
         cases.entry(cell.cell.case.to_string()).or_default().push(cell);

@@ -1,6 +1,7 @@
 //! What is asked of a test, and the samples that answer it.
 
 use wb_compare::variants::Question;
+use wb_model::secrets::masked_words;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
 use wb_study::result::CellResult;
@@ -16,7 +17,7 @@ pub(super) fn question(asked: &Asked, plan: &Plan, threshold: f64, error_rate: f
         Error::Usage { what, help }
     })?;
     Ok(Question {
-        test: asked.name.clone(),
+        test: masked_words(&asked.name),
         metric: format!("{}/{}", metric.class, metric.name),
         unit: metric.unit,
         direction: metric.direction,

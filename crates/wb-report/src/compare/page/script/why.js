@@ -29,10 +29,12 @@ function ranked(column, check) {
 
 function needed(column, check) {
   if (!column.needs[check]) return null;
-  const [unit, each] = column.needs[check];
+  const [unit, each, fewest] = column.needs[check];
   const text = each === null
     ? `No number of ${oneOf[unit]} would let statistics decide.`
-    : `About ${each} ${oneOf[unit]} a side would let statistics decide.`;
+    : fewest
+      ? `Fewer than ${each} ${oneOf[unit]} a side tell nothing.`
+      : `About ${each} ${oneOf[unit]} a side would let statistics decide.`;
   return made("p", {}, text);
 }
 

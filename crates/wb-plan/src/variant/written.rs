@@ -1,54 +1,14 @@
-//! A test with something changed, as it is typed: one side of a comparison of what the change does.
-//!
-//! ```text
-//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
-//! base                           as the test stands
-//! ```
+//! A variant as it is typed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use wb_model::secrets::masked_words;
-use wb_model::{Declaration, Surroundings, TestName, Value};
+use wb_model::{Surroundings, TestName};
 
+use super::{Setting, Variant};
 use crate::expand::KNOBS;
 use crate::nearest::nearest;
-use crate::request::{Form, Written};
-use crate::{Given, PlanError, Request, Source, spec};
-
-/// A variant of a test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Variant {
-    /// Its name, which its cells have as their serial.
-    pub name: TestName,
-    /// As it was typed.
-    pub text: String,
-    /// What it changes.
-    pub settings: Vec<Setting>,
-}
-
-/// One thing that a variant changes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
-    /// A parameter of the test.
-    Param {
-        /// The parameter.
-        given: Given,
-        /// What it was typed in.
-        source: Source,
-    },
-    /// A variable in the environment of the test's processes: `NAME=VALUE`.
-    Env(String),
-    /// A command before each attempt.
-    Before(String),
-    /// A file in the place of one of the test's programs.
-    Program {
-        /// The program; where none is given, the one that the test needs.
-        name: Option<String>,
-        /// The file, from the root.
-        file: String,
-    },
-}
+use crate::{PlanError, spec};
 
 /// The kinds of settings, and what follows each.
 const KINDS: [(&str, &str); 5] = [
@@ -109,65 +69,6 @@ impl Variant {
         )?;
         Ok(Self { name, text: text.to_owned(), settings })
     }
-
-    /// The request with this changed, under the variant's name. A `native` test is run by this program itself.
-    ///
-    /// # Errors
-    /// When it replaces a program and it is not clear which, or the test needs none of that name, or there is no file.
-    pub fn of(&self, request: &Request, test: &Declaration, native: bool) -> Result<Request, PlanError> {
-        let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
-        for setting in &self.settings {
-            match setting {
-                Setting::Param { given, source } => changed.put(test, given, source),
-                Setting::Env(variable) => changed.add_env(variable),
-                Setting::Before(command) => {
-                    changed.put(test, &own("before", Value::Text(command.clone())), &request.source);
-                }
-                Setting::Program { name, file } => {
-                    let name = program(test, name.as_deref(), file, native)?;
-                    changed.programs.insert(name, file.clone());
-                }
-            }
-        }
-        Ok(changed)
-    }
-
-    /// The names of the parameters that it changes, as the test calls them.
-    pub fn changes(&self, test: &Declaration) -> Vec<String> {
-        let name = |setting: &Setting| match setting {
-            Setting::Param { given, .. } if given.name.starts_with(KNOBS) => Some(given.name.clone()),
-            Setting::Param { given, .. } => Some(test.param(&given.name)?.name.clone()),
-            _ => None,
-        };
-        self.settings.iter().filter_map(name).collect()
-    }
-}
-
-impl Request {
-    /// Puts a parameter in the place of what was given for it.
-    fn put(&mut self, test: &Declaration, given: &Given, source: &Source) {
-        let name = |given: &Given| test.param(&given.name).map_or(given.name.clone(), |param| param.name.clone());
-        self.given.retain(|other| name(other) != name(given));
-        self.given.push(given.clone());
-        // What is wrong with it is shown where it was typed; what the test itself says was right before.
-        self.source = source.clone();
-    }
-
-    fn add_env(&mut self, variable: &str) {
-        let variable = Written::one(Value::Text(variable.to_owned()), 0..0);
-        match self.given.iter_mut().find(|given| given.name == "env") {
-            Some(Given { value: Written { form: Form::Many(list), .. }, .. }) => list.push(variable),
-            _ => self.given.push(Given {
-                name: "env".to_owned(),
-                name_at: 0..0,
-                value: Written { form: Form::Many(vec![variable]), at: 0..0 },
-            }),
-        }
-    }
-}
-
-fn own(name: &str, value: Value) -> Given {
-    Given { name: name.to_owned(), name_at: 0..0, value: Written::one(value, 0..0) }
 }
 
 /// The name that a text begins with: what stands before the first `:`, unless that is a kind of setting.
@@ -229,32 +130,6 @@ fn setting(text: &str) -> Result<Setting, PlanError> {
             let forms = KINDS.map(|(_, form)| form).join("; ");
             Err(PlanError::plain(format!("`{text}` is no variant{near}")).with_help(format!("{forms}; or `{BASE}`")))
         }
-    }
-}
-
-/// The program that a file takes the place of: the one of that name, the one of the file's name, or the only one that the
-/// test needs.
-fn program(test: &Declaration, name: Option<&str>, file: &str, native: bool) -> Result<String, PlanError> {
-    if !Path::new(file).is_file() {
-        return Err(
-            PlanError::plain(format!("there is no program `{file}`")).with_help("`bin:[PROGRAM=]PATH` names a file")
-        );
-    }
-    let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut needed: Vec<&str> = test.requires.iter().map(|need| need.program.as_str()).collect();
-    needed.extend(native.then_some("weighbridge"));
-    let wanted = name.unwrap_or(base.as_str());
-    match needed[..] {
-        _ if needed.contains(&wanted) => Ok(wanted.to_owned()),
-        [only] if name.is_none() => Ok(only.to_owned()),
-        [] => Err(PlanError::plain(format!("`{}` says of no program that it needs it", test.name))
-            .with_help("a definition names its programs under [[requires]]; a parameter may be what chooses them")),
-        [first, ..] => Err(PlanError::plain(format!(
-            "`{}` needs {}, and `{wanted}` is none of them",
-            test.name,
-            needed.join(", ")
-        ))
-        .with_help(format!("say whose place it takes: `bin:{first}={file}`"))),
     }
 }
 

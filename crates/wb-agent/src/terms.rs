@@ -1,0 +1,56 @@
+//! On which terms an agent serves: what a controller says in its hello, and what the agent answers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use wb_model::Nanos;
+
+/// What a controller asks of an agent beyond the protocol. On a pipe of this machine nothing is needed: the end of the
+/// pipe tells each side all about the other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Terms {
+    /// Who wants the machine alone; nobody where others may use it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<Controller>,
+    /// After which time without a byte from the other side each gives it up: the agent ends all that it started and
+    /// itself, the controller takes the worker for lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Nanos>,
+}
+
+/// A program that drives agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Controller {
+    /// Whose it is, and on which machine: `user@host`.
+    pub user: String,
+    /// Its process there.
+    pub pid: u32,
+}
+
+/// Who has a machine to itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The controller.
+    pub controller: Controller,
+    /// Its agent's process, on the machine.
+    pub agent: u32,
+    /// Since when, by the machine's clock.
+    pub since: jiff::Timestamp,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { controller: Controller { user, pid }, agent, since } = self;
+        write!(f, "{user} (process {pid} there, its agent {agent} here) since {since:.0}")
+    }
+}
+
+/// What an agent says to a controller's terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Welcome {
+    /// It serves.
+    Ready,
+    /// It does not: somebody else has the machine. Who, where that can be told.
+    Held(Option<Holder>),
+}

@@ -1,0 +1,35 @@
+//! For the tests: an agent, as `weighbridge agent` is to the program; and a controller that starts something on a host,
+//! says what, and waits to be killed.
+
+use std::path::PathBuf;
+
+use wb_agent::{Command, serve, stdio};
+use wb_fleet::{Inventory, Options, Program, connect};
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Fallible<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [mode, ssh, config, host] if mode == "controller" => runtime.block_on(controller(ssh, config, host)),
+        _ => runtime.block_on(agent()),
+    }
+}
+
+async fn agent() -> Fallible<()> {
+    let (input, output) = stdio()?;
+    Ok(serve(input, output, wb_sys::SysRoot::real()).await?)
+}
+
+/// Prints one line: the process that it started.
+async fn controller(ssh: &str, config: &str, host: &str) -> Fallible<()> {
+    let options = Options { ssh: PathBuf::from(ssh), ssh_config: Some(PathBuf::from(config)), ..Options::default() };
+    let program = Program::read(&std::env::current_exe()?)?;
+    let hosts = Inventory::default().select(&[host.to_owned()])?;
+    let connected = connect(&hosts[0], &program, &options).await?;
+    let group = connected.worker.group().await?;
+    let process = group.spawn(Command::new(["sleep", "1000"])).await?;
+    println!("{}", process.pid());
+    std::future::pending().await
+}

@@ -1,0 +1,60 @@
+# What a host runs before the agent: says what it is, takes the program if it is not there, and becomes it. Lines on
+# standard output are for the controller. Read whole before anything is done, so that nothing else is taken for it.
+# shellcheck shell=sh disable=SC2086,SC2154 # before it stand sha256=… and size=… of the program
+main() {
+    umask 077
+    LC_ALL=C
+    export LC_ALL
+    printf 'weighbridge-host 1\n'
+    say architecture "$(uname -m)"
+    say kernel "$(uname -r)"
+    say user "$(id -un)"
+    sudo=
+    if [ "$(id -u)" = 0 ]; then
+        say rights root
+    elif text=$(sudo -n true 2>&1); then
+        sudo='sudo -n'
+        say rights sudo
+    else
+        say rights none "$(printf '%s' "$text" | tail -n 1)"
+    fi
+    folder=${XDG_CACHE_HOME:-$HOME/.cache}/weighbridge/agent/$sha256
+    program=$folder/weighbridge
+    say folder "$folder"
+    read -r word && [ "$word" = go ] || exit 0
+    is_it "$program" || store
+    say start
+    exec $sudo "$program" agent
+}
+
+say() { printf '%s\n' "$*"; }
+
+is_it() { [ -f "$1" ] && [ "$(sha256sum <"$1" | cut -c 1-64)" = "$sha256" ]; }
+
+# Takes the program beside its place and moves it there when it is whole.
+store() {
+    error=$(mkdir -p "$folder" 2>&1) || refuse "$error"
+    part=$folder/part.$(uname -n).$$
+    trap clean EXIT
+    trap 'exit 1' HUP INT TERM PIPE
+    # What killed predecessors left; those of other machines on the same filesystem are not known.
+    for other in "$folder/part.$(uname -n)".*; do
+        [ ! -f "$other" ] || kill -0 "${other##*.}" 2>/dev/null || rm -f "$other"
+    done
+    say send "$(df -Pk "$folder" | awk 'END { print $4 }')"
+    error=$(head -c "$size" 2>&1 >"$part") || refuse "$error"
+    is_it "$part" || refuse "not all of it came"
+    error=$(chmod 700 "$part" 2>&1 && mv -f "$part" "$program" 2>&1) || refuse "$error"
+    trap - EXIT HUP INT TERM PIPE
+}
+
+clean() {
+    rm -f "$part"
+    rmdir "$folder" "${folder%/*}" "${folder%/*/*}" 2>/dev/null
+}
+
+refuse() {
+    say refused "$(printf '%s' "$1" | tail -n 1)"
+    exit 1
+}
+

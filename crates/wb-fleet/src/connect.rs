@@ -1,0 +1,157 @@
+//! The way to a host: from its address to a worker.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use wb_agent::{Controller, Terms, Worker, WorkerError};
+use wb_model::Nanos;
+
+use crate::background;
+use crate::error::{FleetError, Why};
+use crate::inventory::Host;
+use crate::push::Program;
+use crate::ssh::{Session, Ssh};
+
+/// How long ssh tries to reach a host.
+pub const CONNECT: Duration = Duration::from_secs(10);
+/// How long a host may take for an answer once it is being connected to, jump hosts and logging in included.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// After which time without a word agent and controller give each other up.
+pub const SILENCE: Duration = Duration::from_secs(30);
+
+/// How hosts are connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The program that is ssh.
+    pub ssh: PathBuf,
+    /// Another configuration of ssh than the user's, as `ssh -F` takes it.
+    pub ssh_config: Option<PathBuf>,
+    /// Whether the host must be ours alone.
+    pub exclusive: bool,
+    /// Whether there is no use for a host without root's rights.
+    pub needs_root: bool,
+    /// After which time without a word agent and controller give each other up.
+    pub silence: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ssh: PathBuf::from("ssh"), ssh_config: None, exclusive: true, needs_root: false, silence: SILENCE }
+    }
+}
+
+/// By which rights an agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// We are root there.
+    Root,
+    /// By sudo, which asks for no password.
+    Sudo,
+    /// A user's.
+    User,
+}
+
+/// Something about a connection that its user should know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Note {
+    /// There are no root rights.
+    #[error(
+        "is used as {user} without root's rights: no knob can be set, no cgroup made, no profile but Localhost applied"
+    )]
+    NotRoot {
+        /// As whom.
+        user: String,
+    },
+    /// The user's configuration has host keys not checked.
+    #[error("is not checked to be the right machine: your ssh configuration says StrictHostKeyChecking no for it")]
+    HostKeyNotChecked,
+}
+
+/// A host that was connected to.
+#[derive(Debug)]
+pub struct Connected {
+    /// The host.
+    pub host: Host,
+    /// Its worker.
+    pub worker: Worker,
+    /// By which rights its agent works.
+    pub rights: Rights,
+    /// Its kernel's release.
+    pub kernel: String,
+    /// Where the program lies there.
+    pub program: String,
+    /// Whether the program was sent.
+    pub sent: bool,
+    /// What is to be said of it.
+    pub notes: Vec<Note>,
+}
+
+/// Connects to a host: logs in, sees what it is, puts the program there if it is not, and starts the agent.
+///
+/// # Errors
+/// Typed, and within [`CONNECT`] when nothing answers; within [`PATIENCE`] when it stops answering after that.
+pub async fn connect(host: &Host, program: &Program, options: &Options) -> Result<Connected, FleetError> {
+    let (owned, program, options) = (host.clone(), program.clone(), options.clone());
+    let failed = |why| FleetError::new(host, why);
+    let runtime = background::runtime().map_err(|error| failed(Why::NoSsh(error)))?;
+    let task = runtime.spawn(async move { arrive(owned, &program, &options).await });
+    match task.await {
+        Ok(connected) => connected.map_err(failed),
+        Err(error) => Err(failed(Why::Lost { said: error.to_string() })),
+    }
+}
+
+/// Connects to all at once; the results in their order.
+pub async fn connect_all(hosts: &[Host], program: &Program, options: &Options) -> Vec<Result<Connected, FleetError>> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for (place, host) in hosts.iter().enumerate() {
+        let (host, program, options) = (host.clone(), program.clone(), options.clone());
+        tasks.spawn(async move { (place, connect(&host, &program, &options).await) });
+    }
+    let mut done = tasks.join_all().await;
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Connected, Why> {
+    let ssh = Ssh { program: &options.ssh, config: options.ssh_config.as_deref() };
+    let mut session = Session::start(&ssh, &host.address).map_err(Why::NoSsh)?;
+    let seen = program.look(&mut session).await?;
+    if let Some(why) = seen.unfit(options.needs_root) {
+        return Err(why);
+    }
+    let sent = program.start(&mut session, &seen).await?;
+    let terms = Terms {
+        exclusive: options.exclusive.then(us),
+        silence: Some(Nanos(u64::try_from(options.silence.as_nanos()).unwrap_or(u64::MAX))),
+    };
+    let Session { input, output, mut end } = session;
+    let why_ended = async move { end.gone().await.why() };
+    let greeting = Worker::over(host.name.clone(), input, output, terms, why_ended);
+    let worker = match timeout(PATIENCE, greeting).await {
+        Ok(Ok(worker)) => worker,
+        Ok(Err(WorkerError::Held { holder, .. })) => return Err(Why::Held(holder)),
+        Ok(Err(error)) => return Err(Why::Agent(error)),
+        Err(_) => return Err(Why::Silent { limit: PATIENCE, said: String::new() }),
+    };
+    let not_root = (seen.rights == Rights::User).then(|| Note::NotRoot { user: seen.user.clone() });
+    let not_checked = ssh.takes_any_key(&host.address).await.then_some(Note::HostKeyNotChecked);
+    Ok(Connected {
+        program: worker.program().to_owned(),
+        host,
+        worker,
+        rights: seen.rights,
+        kernel: seen.kernel,
+        sent,
+        notes: not_root.into_iter().chain(not_checked).collect(),
+    })
+}
+
+/// This program, to others.
+fn us() -> Controller {
+    let id = rustix::process::getuid().as_raw();
+    let user = std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| format!("user {id}"));
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Controller { user: format!("{user}@{host}"), pid: std::process::id() }
+}

@@ -1,0 +1,187 @@
+//! Why there is no way to a host.
+
+use std::time::Duration;
+
+use wb_agent::{Holder, WorkerError};
+use wb_model::{Bytes, WorkerName};
+
+use crate::Host;
+use crate::connect::{CONNECT, PATIENCE};
+use crate::inventory::Address;
+use crate::push::LEAST_KERNEL;
+
+/// Why there is no worker on a host.
+#[derive(Debug, thiserror::Error)]
+#[error("`{host}` ({address}) {why}")]
+pub struct FleetError {
+    /// The host.
+    pub host: WorkerName,
+    /// Where it is.
+    pub address: Address,
+    /// Why.
+    pub why: Box<Why>,
+}
+
+/// What is in the way.
+#[derive(Debug, thiserror::Error)]
+pub enum Why {
+    /// Nothing answers there, or something that refuses.
+    #[error("cannot be reached: {said}")]
+    Unreachable {
+        /// What ssh said.
+        said: String,
+    },
+    /// It has no address.
+    #[error("has a name that nobody knows: {said}")]
+    NameUnknown {
+        /// What ssh said.
+        said: String,
+    },
+    /// It lets nobody in with the keys that there are.
+    #[error("does not let you in: {said}")]
+    KeyRefused {
+        /// What ssh said.
+        said: String,
+    },
+    /// Nobody has yet said that its key is the right one.
+    #[error("has a key that you have not accepted yet: {said}")]
+    HostKeyUnknown {
+        /// What ssh said.
+        said: String,
+    },
+    /// Its key is another than it was.
+    #[error("has another key than before: it may be another machine that says it is this one: {said}")]
+    HostKeyChanged {
+        /// What ssh said.
+        said: String,
+    },
+    /// Something else that ssh does not like.
+    #[error("cannot be reached by ssh: {said}")]
+    Ssh {
+        /// What ssh said.
+        said: String,
+    },
+    /// There is no ssh here.
+    #[error("cannot be reached: ssh cannot be started: {0}")]
+    NoSsh(std::io::Error),
+    /// It says nothing for too long.
+    #[error("has not answered within {} s{}", .limit.as_secs(), hint(.said))]
+    Silent {
+        /// The limit.
+        limit: Duration,
+        /// What ssh said, if anything.
+        said: String,
+    },
+    /// The program is for another kind of machine.
+    #[error("is a machine of {theirs}, and this program is for {ours}")]
+    Architecture {
+        /// Its architecture.
+        theirs: String,
+        /// The program's.
+        ours: &'static str,
+    },
+    /// Its kernel is too old.
+    #[error("has Linux {theirs}, and {}.{} is the oldest that will do", LEAST_KERNEL.0, LEAST_KERNEL.1)]
+    Kernel {
+        /// Its release.
+        theirs: String,
+    },
+    /// Its cache folder is on a filesystem that has no room for the program.
+    #[error("has no room for the program: {needed} bytes are needed in {folder}, {free} are free")]
+    Space {
+        /// The folder.
+        folder: String,
+        /// The size of the program.
+        needed: Bytes,
+        /// What is free.
+        free: Bytes,
+    },
+    /// The program could not be stored there.
+    #[error("cannot store the program in {folder}: {said}")]
+    Store {
+        /// The folder.
+        folder: String,
+        /// What the host said.
+        said: String,
+    },
+    /// The program here cannot be read.
+    #[error("cannot be given the program {path}: {source}")]
+    Program {
+        /// The program.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Root is needed, and cannot be had.
+    #[error("gives no root rights to {user}: {said}")]
+    NoSudo {
+        /// As whom we are there.
+        user: String,
+        /// What sudo said.
+        said: String,
+    },
+    /// Somebody else has it.
+    #[error("is in use by {}", .0.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
+    Held(Option<Holder>),
+    /// Its agent does not start, or is none.
+    #[error("has no agent: {0}")]
+    Agent(#[source] WorkerError),
+    /// The way to it is gone.
+    #[error("is lost: {said}")]
+    Lost {
+        /// How it was noticed.
+        said: String,
+    },
+}
+
+fn hint(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
+}
+
+impl FleetError {
+    pub(crate) fn new(host: &Host, why: Why) -> Self {
+        Self { host: host.name.clone(), address: host.address.clone(), why: Box::new(why) }
+    }
+
+    /// The way out, where there is one to be told.
+    pub fn help(&self) -> Option<String> {
+        let by_hand = format!("ssh {}", self.address.arguments().join(" "));
+        let limit = CONNECT.as_secs();
+        Some(match self.why.as_ref() {
+            Why::Unreachable { .. } => format!("does `{by_hand}` work? it is tried for {limit} s"),
+            Why::NameUnknown { .. } => "see the inventory and ~/.ssh/config for how the host is written".to_owned(),
+            Why::KeyRefused { .. } => {
+                format!(
+                    "`{by_hand}` must work without a question: `ssh-copy-id` puts your key there, `ssh-add` unlocks it"
+                )
+            }
+            Why::HostKeyUnknown { .. } => {
+                format!(
+                    "type `{by_hand}` once and compare the key that it shows, or see `ssh-keyscan {}`",
+                    self.address.host
+                )
+            }
+            Why::HostKeyChanged { .. } => {
+                format!("if the machine was installed anew: `ssh-keygen -R {}`, then `{by_hand}` once", self.known_as())
+            }
+            Why::Silent { .. } => {
+                format!("does `{by_hand} true` end by itself, without a question, within {} s?", PATIENCE.as_secs())
+            }
+            Why::Architecture { theirs, .. } => format!("build weighbridge for {theirs} and start the run from there"),
+            Why::Space { .. } => {
+                "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
+            }
+            Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
+            Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// How the file of known hosts calls it.
+    fn known_as(&self) -> String {
+        match self.address.port {
+            Some(port) if port != 22 => format!("'[{}]:{port}'", self.address.host),
+            _ => self.address.host.clone(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is put on a host: this program, once per content.
+//!
+//! `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (0700), written beside and renamed, and checked
+//! against its hash each time before it is started. Only what every system has is used there: a shell, `head`,
+//! `sha256sum`, `df` and `awk`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use wb_model::{Bytes, Sha256};
+
+use crate::connect::{PATIENCE, Rights};
+use crate::error::Why;
+use crate::ssh::{Session, last_line, why_not};
+
+/// The oldest kernel that will do: of 2018, as in RHEL 8 and Debian 10.
+pub const LEAST_KERNEL: (u32, u32) = (4, 18);
+
+/// The program that is put on hosts, read once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    path: PathBuf,
+    sha256: String,
+    size: u64,
+}
+
+/// What a host says of itself before anything is done there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) kernel: String,
+    pub(crate) user: String,
+    pub(crate) rights: Rights,
+    pub(crate) folder: String,
+    architecture: String,
+    sudo_said: String,
+}
+
+const SCRIPT: &str = include_str!("bootstrap.sh");
+/// The first line that is the script's; login scripts may have said something before.
+const FIRST: &str = "weighbridge-host 1";
+/// What login scripts may say, in lines.
+const BANNER: usize = 1000;
+/// The longest line that the script says, in bytes.
+const LINE: u64 = 16 << 10;
+/// What is sent at once, in bytes.
+const CHUNK: usize = 256 << 10;
+/// How long a host may take to check and store what was sent, and the way to take the next part.
+const STORE: Duration = Duration::from_secs(60);
+
+impl Program {
+    /// Reads what a program is.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        let sha256 = Sha256::of_all(file)?.as_str().to_owned();
+        Ok(Self { path: path.to_owned(), sha256, size })
+    }
+
+    /// The SHA-256 of its content, in hexadecimal digits.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Sends the script and hears what the host is.
+    pub(crate) async fn look(&self, session: &mut Session) -> Result<Seen, Why> {
+        let script = format!("sha256={}\nsize={}\n{SCRIPT}main\n", self.sha256, self.size);
+        // Where it cannot be written, ssh has ended, and says why.
+        let _ = session.output.write_all(script.as_bytes()).await;
+        let look = async {
+            for _ in 0..BANNER {
+                if line(session).await? == FIRST {
+                    return Ok(());
+                }
+            }
+            Err(Why::Ssh { said: format!("its login scripts say more than {BANNER} lines") })
+        };
+        match timeout(PATIENCE, look).await {
+            Ok(looked) => looked?,
+            Err(_) => return Err(Why::Silent { limit: PATIENCE, said: session.end.said().trim().to_owned() }),
+        }
+        let architecture = said(session, "architecture").await?;
+        let kernel = said(session, "kernel").await?;
+        let user = said(session, "user").await?;
+        let rights = said(session, "rights").await?;
+        let (rights, sudo_said) = match rights.split_once(' ').unwrap_or((&rights, "")) {
+            ("root", _) => (Rights::Root, String::new()),
+            ("sudo", _) => (Rights::Sudo, String::new()),
+            (_, said) => (Rights::User, said.to_owned()),
+        };
+        let folder = said(session, "folder").await?;
+        Ok(Seen { kernel, user, rights, folder, architecture, sudo_said })
+    }
+
+    /// Has the host become the agent, after it got the program where it had it not; whether it got it.
+    pub(crate) async fn start(&self, session: &mut Session, seen: &Seen) -> Result<bool, Why> {
+        let _ = session.output.write_all(b"go\n").await;
+        let answer = timeout(STORE, line(session)).await.map_err(|_| silent(session))??;
+        let free = match answer.split_once(' ').unwrap_or((&answer, "")) {
+            ("start", _) => return Ok(false),
+            ("send", free) => free.parse().ok().map(|free: u64| Bytes(free.saturating_mul(1024))),
+            (_, said) => return Err(self.refused(seen, None, said)),
+        };
+        if free.is_some_and(|free| free.0 < self.size) {
+            return Err(self.no_space(seen, free));
+        }
+        self.send(session).await?;
+        let answer = timeout(STORE, line(session)).await.map_err(|_| silent(session))??;
+        match answer.split_once(' ').unwrap_or((&answer, "")) {
+            ("start", _) => Ok(true),
+            (_, said) => Err(self.refused(seen, free, said)),
+        }
+    }
+
+    async fn send(&self, session: &mut Session) -> Result<(), Why> {
+        let unreadable = |source| Why::Program { path: self.path.display().to_string(), source };
+        let mut file = File::open(&self.path).await.map_err(unreadable)?;
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match file.read(&mut buffer).await.map_err(unreadable)? {
+                0 => return Ok(()),
+                length => {
+                    let written = timeout(STORE, session.output.write_all(&buffer[..length])).await;
+                    // A host that refuses ends, and has said why.
+                    if written.map_err(|_| silent(session))?.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn refused(&self, seen: &Seen, free: Option<Bytes>, said: &str) -> Why {
+        match said.contains("No space left") || said.contains("quota exceeded") {
+            true => self.no_space(seen, free),
+            false => Why::Store { folder: seen.folder.clone(), said: said.to_owned() },
+        }
+    }
+
+    fn no_space(&self, seen: &Seen, free: Option<Bytes>) -> Why {
+        Why::Space { folder: seen.folder.clone(), needed: Bytes(self.size), free: free.unwrap_or_default() }
+    }
+}
+
+impl Seen {
+    /// What makes the host unfit.
+    pub(crate) fn unfit(&self, needs_root: bool) -> Option<Why> {
+        if self.architecture != std::env::consts::ARCH {
+            return Some(Why::Architecture { theirs: self.architecture.clone(), ours: std::env::consts::ARCH });
+        }
+        let mut numbers =
+            self.kernel.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+        let version = numbers.next().zip(numbers.next());
+        if version.is_some_and(|version| version < LEAST_KERNEL) {
+            return Some(Why::Kernel { theirs: self.kernel.clone() });
+        }
+        let lacks_root = needs_root && self.rights == Rights::User;
+        lacks_root.then(|| Why::NoSudo { user: self.user.clone(), said: self.sudo_said.clone() })
+    }
+}
+
+/// What the host says under this name.
+async fn said(session: &mut Session, name: &str) -> Result<String, Why> {
+    let line = timeout(PATIENCE, line(session)).await.map_err(|_| silent(session))??;
+    match line.strip_prefix(name) {
+        Some(rest) => Ok(rest.trim().to_owned()),
+        None => Err(Why::Ssh { said: format!("its shell says `{line}` where its {name} was asked for") }),
+    }
+}
+
+fn silent(session: &Session) -> Why {
+    Why::Silent { limit: STORE, said: session.end.said().trim().to_owned() }
+}
+
+/// The next line, or why there is none.
+async fn line(session: &mut Session) -> Result<String, Why> {
+    let mut bytes = Vec::new();
+    let read = (&mut session.input).take(LINE).read_until(b'\n', &mut bytes).await;
+    if read.is_ok() && bytes.ends_with(b"\n") {
+        return Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned());
+    }
+    let gone = session.end.gone().await;
+    Err(match gone.status {
+        Some(255) | None => why_not(&gone.said),
+        Some(_) => Why::Lost { said: format!("its shell ended: {}", last_line(&gone.said)) },
+    })
+}

@@ -1,0 +1,77 @@
+//! What ssh means by what it says before there is a connection.
+
+use crate::error::Why;
+
+/// What a sentence means; it is kept.
+type Meaning = fn(String) -> Why;
+
+/// Sentences of OpenSSH (8.x to 10.x), the telling ones first, and what each means.
+const SENTENCES: [(&str, Meaning); 17] = [
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| Why::HostKeyChanged { said }),
+    ("has changed and you have requested strict checking", |said| Why::HostKeyChanged { said }),
+    ("host key is known for", |said| Why::HostKeyUnknown { said }),
+    ("Host key verification failed", |said| Why::HostKeyUnknown { said }),
+    ("Could not resolve hostname", |said| Why::NameUnknown { said }),
+    ("Permission denied (", |said| Why::KeyRefused { said }),
+    ("Too many authentication failures", |said| Why::KeyRefused { said }),
+    ("No more authentication methods", |said| Why::KeyRefused { said }),
+    ("Connection refused", |said| Why::Unreachable { said }),
+    ("timed out", |said| Why::Unreachable { said }),
+    ("No route to host", |said| Why::Unreachable { said }),
+    ("Network is unreachable", |said| Why::Unreachable { said }),
+    ("Host is down", |said| Why::Unreachable { said }),
+    ("Connection reset by", |said| Why::Unreachable { said }),
+    ("Connection closed by", |said| Why::Unreachable { said }),
+    ("kex_exchange_identification", |said| Why::Unreachable { said }),
+    ("not responding", |said| Why::Unreachable { said }),
+];
+
+/// What was in the way of a connection, by all that ssh said. Its own words are kept.
+pub(crate) fn why_not(said: &str) -> Why {
+    let known = SENTENCES.iter().find(|(sentence, _)| said.contains(sentence));
+    let line = |of: &str| said.lines().find(|line| line.contains(of)).unwrap_or_default().trim().to_owned();
+    match known {
+        Some((sentence, why)) => why(line(sentence).trim_matches(['@', ' ']).to_owned()),
+        None => Why::Ssh { said: last_line(said) },
+    }
+}
+
+/// The last thing said, or that nothing was.
+pub(crate) fn last_line(said: &str) -> String {
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.unwrap_or("without a word").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_is_understood() {
+        let said = |text: &str| {
+            let why = why_not(text);
+            let kind = format!("{why:?}");
+            format!("{}: {why}", kind.split([' ', '(']).next().unwrap())
+        };
+        let all = [
+            "ssh: connect to host 10.0.0.1 port 22: Connection timed out\r\n",
+            "ssh: connect to host 10.0.0.1 port 22: Connection refused\r\n",
+            "ssh: Could not resolve hostname nosuch: Name or service not known\r\n",
+            "Warning: Permanently added 'x' (ED25519) to the list of known hosts.\r\nroot@x: Permission denied (publickey).\r\n",
+            "No ED25519 host key is known for 10.0.0.1 and you have requested strict checking.\r\nHost key verification failed.\r\n",
+            "@@@\r\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n@@@\r\nHost key verification failed.\r\n",
+            "/etc/ssh/ssh_config: line 3: Bad configuration option: nonsense\r\n",
+            "",
+        ];
+        insta::assert_snapshot!(all.map(said).join("\n"), @r#"
+        Unreachable: cannot be reached: ssh: connect to host 10.0.0.1 port 22: Connection timed out
+        Unreachable: cannot be reached: ssh: connect to host 10.0.0.1 port 22: Connection refused
+        NameUnknown: has a name that nobody knows: ssh: Could not resolve hostname nosuch: Name or service not known
+        KeyRefused: does not let you in: root@x: Permission denied (publickey).
+        HostKeyUnknown: has a key that you have not accepted yet: No ED25519 host key is known for 10.0.0.1 and you have requested strict checking.
+        HostKeyChanged: has another key than before: it may be another machine that says it is this one: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!
+        Ssh: cannot be reached by ssh: /etc/ssh/ssh_config: line 3: Bad configuration option: nonsense
+        Ssh: cannot be reached by ssh: without a word
+        "#);
+    }
+}

@@ -1,0 +1,162 @@
+//! What hosts are for.
+
+use std::process::Stdio;
+
+use wb_agent::{Command, start_together};
+use wb_fleet::{Params, Rights, cache, connect_all};
+use wb_model::Nanos;
+
+use crate::lab::{Fleet, HOST, Place, Sshd, run};
+
+#[test]
+fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    run(async {
+        let first = fleet.reach(HOST).await;
+        assert_eq!((first.rights, first.sent, first.notes.len()), (Rights::Root, true, 0));
+        let group = first.worker.group().await.unwrap();
+        let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
+        let finished = process.wait(None).await.unwrap();
+        assert!(String::from_utf8_lossy(&finished.stdout).contains(&HOST.v4().to_string()));
+        assert_eq!(finished.ending, wb_agent::Ending::Exited { status: 3 });
+        first.worker.close().await.unwrap();
+
+        let second = fleet.reach(HOST).await;
+        assert!(!second.sent);
+        second.worker.close().await.unwrap();
+    });
+    fleet.is_quiet(HOST);
+    let sha256 = fleet.program().sha256().to_owned();
+    let folders = ["weighbridge".to_owned(), "weighbridge/agent".to_owned(), format!("weighbridge/agent/{sha256}")];
+    let program = format!("weighbridge/agent/{sha256}/weighbridge");
+    assert_eq!(fleet.cached(HOST), folders.into_iter().chain([program]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    run(async {
+        let connected = fleet.reach(HOST).await;
+        let found = Params::detect(&connected.worker).await.unwrap();
+        assert_eq!(found.arch.as_deref(), Some(std::env::consts::ARCH));
+        assert!(found.host_cpus.is_some() && found.distro.is_some() && found.hugepage_kb.is_some());
+        let programs = cache::cached(&connected.worker).await.unwrap();
+        assert_eq!((programs.len(), programs[0].in_use), (1, true));
+        assert_eq!(programs[0].sha256, fleet.program().sha256());
+        cache::remove(&connected.worker, &programs).await.unwrap();
+        assert!(fleet.cached(HOST).is_empty());
+        connected.worker.facts().await.unwrap();
+        connected.worker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is_removed() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    let folder = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256());
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("weighbridge"), "half").unwrap();
+    let machine = String::from_utf8(std::process::Command::new("uname").arg("-n").output().unwrap().stdout).unwrap();
+    // No system has a process of this number.
+    std::fs::write(folder.join(format!("part.{}.99999999", machine.trim())), "some of it").unwrap();
+    run(async {
+        let connected = fleet.reach(HOST).await;
+        assert!(connected.sent);
+        connected.worker.close().await.unwrap();
+    });
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["weighbridge"]);
+}
+
+#[test]
+fn what_login_scripts_say_is_not_taken_for_the_agent() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    let before = "echo 'echo Welcome; echo to the lab' >/root/.bashrc; mount -t tmpfs lab /etc/ssh; \
+                  echo 'echo Hello' >/etc/ssh/sshrc";
+    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+}
+
+#[test]
+fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    if !std::path::Path::new("/usr/bin/sudo").exists() {
+        println!("SKIPPED: sudo is not there");
+        return;
+    }
+    let cache = fleet.cache(HOST);
+    std::fs::create_dir(&cache).unwrap();
+    assert!(std::process::Command::new("chown").arg("nobody").arg(&cache).status().unwrap().success());
+    // The accounts of the host are its own: `nobody` may log in, and use sudo while there is a file that says so.
+    let before = "mkdir /run/etc; cp -a /etc/. /run/etc/; mount --bind /run/etc /etc; \
+        sed -i 's,^nobody:.*,nobody:x:65534:65534::/run/home:/bin/sh,' /etc/passwd; \
+        sed -i 's,^nobody:[^:]*,nobody:*,' /etc/shadow; mkdir -m 777 /run/home; \
+        mkdir -p /etc/sudoers.d; chmod 755 /run";
+    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    fleet.configure("Host *\nUser nobody");
+    let sshd = fleet.lab.processes(HOST)[0].to_string();
+    let allow = |script: &str| {
+        let there = ["--target", &sshd, "--mount", "--net", "sh", "-c", script];
+        assert!(std::process::Command::new("nsenter").args(there).stdout(Stdio::null()).status().unwrap().success());
+    };
+    run(async {
+        let refused = wb_fleet::Options { needs_root: true, ..fleet.options() };
+        let error = wb_fleet::connect(&fleet.host(HOST), &fleet.program(), &refused).await.unwrap_err();
+        assert!(matches!(*error.why, wb_fleet::Why::NoSudo { .. }), "{error}");
+        let connected = fleet.reach(HOST).await;
+        assert_eq!(connected.rights, Rights::User);
+        assert!(connected.notes[0].to_string().starts_with("is used as nobody without root's rights"));
+        connected.worker.close().await.unwrap();
+
+        allow(
+            "echo 'Defaults use_pty' >/etc/sudoers.d/pty; echo 'nobody ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab",
+        );
+        let connected = fleet.reach(HOST).await;
+        assert_eq!((connected.rights, connected.notes.len()), (Rights::Sudo, 0));
+        let group = connected.worker.group().await.unwrap();
+        let who = group.spawn(Command::new(["id", "-u"])).await.unwrap().wait(None).await.unwrap();
+        assert_eq!(who.stdout, b"0\n");
+        connected.worker.close().await.unwrap();
+    });
+    fleet.is_quiet(HOST);
+}
+
+#[test]
+fn many_hosts_are_connected_to_at_once_and_start_together() {
+    const COUNT: u8 = 32;
+    let Some(mut fleet) = Fleet::bare(COUNT) else { return };
+    // All have one cache, as hosts have whose homes are on one server: they push the same program at one time.
+    let lines = format!("SetEnv XDG_CACHE_HOME={}", fleet.cache(HOST).display());
+    (1..=COUNT).for_each(|host| fleet.start(Place(host), &Sshd { lines: &lines, ..Sshd::default() }));
+    run(async {
+        let hosts: Vec<_> = (1..=COUNT).map(|host| fleet.host(Place(host))).collect();
+        let connected = connect_all(&hosts, &fleet.program(), &fleet.options()).await;
+        let connected: Vec<_> =
+            connected.into_iter().map(|one| one.unwrap_or_else(|error| panic!("{error}"))).collect();
+        let mut held = Vec::new();
+        let mut groups = Vec::new();
+        for one in &connected {
+            let group = one.worker.group().await.unwrap();
+            held.push(group.spawn_held(Command::new(["true"])).await.unwrap());
+            groups.push(group);
+        }
+        let together = start_together(&held.iter().collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(together.starts.len(), usize::from(COUNT));
+        for process in &held {
+            assert!(process.wait(None).await.unwrap().ending.is_success());
+        }
+        // On one machine all clocks are one, whatever is measured of it.
+        for start in &together.starts {
+            assert!(start.clock.offset_ns.unsigned_abs() <= start.clock.error_ns + 1, "{start:?}");
+        }
+        let worst = together.starts.iter().map(|start| start.clock.error_ns).max().unwrap();
+        let milliseconds = |time: Nanos| time.0 as f64 / 1e6;
+        let (spread, clocks) = (milliseconds(together.spread()), milliseconds(Nanos(worst)));
+        println!("{COUNT} hosts started within {spread:.2} ms, their clocks known to {clocks:.2} ms");
+        for one in connected {
+            one.worker.close().await.unwrap();
+        }
+    });
+    let parts = fleet.cached(HOST).into_iter().filter(|path| path.contains("part"));
+    assert_eq!(parts.count(), 0);
+}

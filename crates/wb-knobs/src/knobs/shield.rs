@@ -1,0 +1,239 @@
+//! CPUs that are kept for what is measured.
+
+use std::path::Path;
+
+use wb_sys::SysRoot;
+use wb_sys::facts::cpu_list;
+use wb_sys::undo::Step;
+
+use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::knobs::interrupts::{chosen, mask};
+use crate::set::{Write, Writes, command, shell};
+use crate::target::Target;
+
+/// CPUs that nothing runs on but what is put there.
+pub struct Shield;
+
+/// The group that has the shielded CPUs.
+const SHIELD: &str = "weighbridge-shield";
+/// The group of everything else.
+const OTHERS: &str = "weighbridge-others";
+/// Where the kernel's own deferred work may run that is bound to no CPU.
+const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
+
+impl Knob for Shield {
+    fn name(&self) -> &'static str {
+        "shield"
+    }
+    fn why(&self) -> &'static str {
+        "other programs take turns with what is measured on its CPUs, and leave it cold caches"
+    }
+    fn evidence(&self) -> &'static str {
+        "kernel documentation, cpusets, and cpuset partitions of Control Group v2: what is in no such group cannot be given its CPUs by the scheduler; threads of the kernel that are bound to them stay"
+    }
+    fn targets(&self, _: &SysRoot) -> Vec<Target> {
+        vec![Target::System]
+    }
+    fn absent(&self) -> &'static str {
+        "the kernel shows no cpusets, of neither version of its control groups"
+    }
+    fn read(&self, sys: &SysRoot, _: &Target) -> Result<Value, Unsupported> {
+        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
+        Ok(Value::Choice(shielded(sys, &place).unwrap_or_else(|| "none".to_owned())))
+    }
+    fn quiet(&self, value: &Value) -> Quiet {
+        match value {
+            Value::Choice(cpus) if cpus == "none" => Quiet::Unknown {
+                reason: "any program may run on any CPU; a machine that does nothing else needs no shield",
+            },
+            _ => Quiet::Yes,
+        }
+    }
+    fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
+        let place = Place::find(sys).ok_or_else(|| Unsupported(self.absent().to_owned()))?;
+        if wanted == "none" {
+            return match shielded(sys, &place) {
+                None => Ok(Vec::new()),
+                Some(cpus) => Err(Unsupported(format!("{cpus} are shielded: `weighbridge tune revert` ends that"))),
+            };
+        }
+        let (cpus, all) = (chosen(sys, wanted)?, chosen(sys, "all")?);
+        let rest: Vec<u32> = all.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
+        if rest.is_empty() {
+            return Err(Unsupported("no CPU would be left for everything else".to_owned()));
+        }
+        let mut writes = match &place {
+            Place::Tree(point) => of_tree(sys, point, &cpus, &rest)?,
+            Place::Partition(point) => of_partition(sys, point, &cpus)?,
+        };
+        if let Ok(now) = sys.text(WORK) {
+            writes.push(Write::setting(WORK, mask(&rest, &now)));
+        }
+        Ok(writes)
+    }
+    fn change(&self, _: &SysRoot, _: &[Target]) -> String {
+        "sudo weighbridge tune apply shield=CPUS".to_owned()
+    }
+}
+
+/// Where cpusets are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// Those of version 1, mounted here.
+    Tree(String),
+    /// Those of version 2, mounted here.
+    Partition(String),
+}
+
+impl Place {
+    fn find(sys: &SysRoot) -> Option<Self> {
+        let mounts = sys.text("/proc/mounts").ok()?;
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [_, point, kind, options, ..] = fields[..] else { return None };
+            let has = |text: &str, separator: char| text.split(separator).any(|name| name == "cpuset");
+            let controllers = || sys.text(format!("{point}/cgroup.controllers")).unwrap_or_default();
+            match kind {
+                "cgroup" if has(options, ',') => Some(Self::Tree(point.to_owned())),
+                "cgroup2" if has(&controllers(), ' ') => Some(Self::Partition(point.to_owned())),
+                _ => None,
+            }
+        })
+    }
+
+    fn point(&self) -> &str {
+        match self {
+            Self::Tree(point) | Self::Partition(point) => point,
+        }
+    }
+}
+
+fn shielded(sys: &SysRoot, place: &Place) -> Option<String> {
+    sys.text(format!("{}/{SHIELD}/cpuset.cpus", place.point())).ok()
+}
+
+/// Puts this process, and with it whatever it starts, onto the shielded CPUs; whether there are any.
+///
+/// # Errors
+/// When there are and it may not.
+pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
+    let Some(place) = Place::find(sys) else { return Ok(false) };
+    let members = sys.path(format!("{}/{SHIELD}/cgroup.procs", place.point())).map_err(std::io::Error::other)?;
+    match std::fs::OpenOptions::new().write(true).open(members) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        file => {
+            std::io::Write::write_all(&mut file?, std::process::id().to_string().as_bytes())?;
+            Ok(true)
+        }
+    }
+}
+
+fn group(point: &str, name: &str, files: &[(&str, String)]) -> Write {
+    let path = format!("{point}/{name}");
+    let state = files.iter().map(|(_, value)| format!("{value}\n")).collect();
+    let files = files.iter().map(|(file, _)| (*file).to_owned()).collect();
+    Write::State { step: Step::Group { path, files }, state }
+}
+
+/// Version 1 has no partitions: groups that there are give the CPUs up, and what is in none is put into one.
+fn of_tree(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> Writes {
+    let mut writes = Vec::new();
+    for folder in below(sys, point) {
+        let own = sys.numbers(format!("{folder}/cpuset.cpus"))?;
+        let left: Vec<u32> = own.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
+        if left.is_empty() && !own.is_empty() {
+            return Err(Unsupported(format!("{folder} has no CPUs but those that are to be shielded")));
+        }
+        if left != own {
+            writes.push(Write::setting(format!("{folder}/cpuset.cpus"), cpu_list::format(&left)));
+        }
+    }
+    let memory = sys.text(format!("{point}/cpuset.mems"))?;
+    let files = |cpus: &[u32]| [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.mems", memory.clone())];
+    writes.push(group(point, SHIELD, &files(cpus)));
+    writes.push(group(point, OTHERS, &files(rest)));
+    let step = Step::Moved { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
+    writes.push(Write::State { step, state: Step::MOVED.to_owned() });
+    Ok(writes)
+}
+
+/// The groups below a folder, those furthest below first, and without ours.
+fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
+    let names = sys.list(folder).unwrap_or_default().into_iter();
+    let folders = names.map(|name| format!("{folder}/{name}")).filter(|path| {
+        !path.ends_with(SHIELD) && !path.ends_with(OTHERS) && sys.exists(Path::new(path).join("cpuset.cpus"))
+    });
+    folders.flat_map(|path| below(sys, &path).into_iter().chain([path])).collect()
+}
+
+/// A partition of version 2 takes its CPUs away from everything else by itself.
+fn of_partition(sys: &SysRoot, point: &str, cpus: &[u32]) -> Writes {
+    let control = format!("{point}/cgroup.subtree_control");
+    let read = shell("grep -qw cpuset \"$1\" && echo on || echo off", &[&control]);
+    let write = shell("case $1 in on) echo +cpuset;; *) echo -cpuset;; esac > \"$2\"", &["{}", &control]);
+    let mut writes = command(sys, &format!("cpuset in {control}"), "sh", [read, write], "on\n".to_owned())?;
+    let files = [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.cpus.partition", "root".to_owned())];
+    writes.push(group(point, SHIELD, &files));
+    Ok(writes)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_sys::made::MadeRoot;
+
+    use super::*;
+
+    fn machine(mounts: &str) -> MadeRoot {
+        MadeRoot::new().file("/proc/mounts", mounts).file("/sys/devices/system/cpu/online", "0-3\n").file(WORK, "f\n")
+    }
+
+    fn tree() -> MadeRoot {
+        machine("tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0\n")
+            .file("/cg/cpuset/cpuset.cpus", "0-3\n")
+            .file("/cg/cpuset/cpuset.mems", "0-1\n")
+            .file("/cg/cpuset/box/cpuset.cpus", "0-3\n")
+            .file("/cg/cpuset/box/inner/cpuset.cpus", "2-3\n")
+    }
+
+    #[test]
+    fn groups_of_version_1_give_the_cpus_up_those_below_first() {
+        let writes = Shield.set(&tree().root(), &Target::System, "3").unwrap();
+        let shown: Vec<(String, String)> = writes
+            .into_iter()
+            .filter_map(|write| match write {
+                Write::State { step, state } => Some((step.what(), state.replace('\n', ";"))),
+                Write::Action(_) => None,
+            })
+            .collect();
+        let wanted = [
+            ("/cg/cpuset/box/inner/cpuset.cpus", "2"),
+            ("/cg/cpuset/box/cpuset.cpus", "0-2"),
+            ("/cg/cpuset/weighbridge-shield", "3;0-1;"),
+            ("/cg/cpuset/weighbridge-others", "0-2;0-1;"),
+            ("threads in /cg/cpuset", "moved"),
+            (WORK, "7"),
+        ];
+        assert_eq!(shown, wanted.map(|(what, state)| (what.to_owned(), state.to_owned())));
+    }
+
+    #[test]
+    fn what_cannot_be_shielded_says_why() {
+        let refusal = |made: &MadeRoot, cpus: &str| Shield.set(&made.root(), &Target::System, cpus).unwrap_err().0;
+        assert_eq!(refusal(&tree(), "0-3"), "no CPU would be left for everything else");
+        assert_eq!(refusal(&tree(), "2-3"), "/cg/cpuset/box/inner has no CPUs but those that are to be shielded");
+        assert_eq!(refusal(&tree(), "4"), "there is no cpu4: 0-3 are online");
+        let none = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "io memory\n");
+        assert_eq!(refusal(&none, "1"), Shield.absent());
+        let shielded = tree().file("/cg/cpuset/weighbridge-shield/cpuset.cpus", "3\n");
+        assert_eq!(Shield.read(&shielded.root(), &Target::System), Ok(Value::Choice("3".to_owned())));
+        assert_eq!(refusal(&shielded, "none"), "3 are shielded: `weighbridge tune revert` ends that");
+        assert_eq!(Shield.set(&tree().root(), &Target::System, "none"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn version_2_is_found_where_it_has_cpusets() {
+        let made = machine("cgroup2 /cg cgroup2 rw 0 0\n").file("/cg/cgroup.controllers", "cpuset io memory\n");
+        assert_eq!(Place::find(&made.root()), Some(Place::Partition("/cg".to_owned())));
+        assert!(!enter(&made.root()).unwrap(), "nothing is shielded");
+    }
+}

@@ -1,0 +1,163 @@
+//! For tests: hosts with real addresses on one switch, in network namespaces. All of it goes with the lab.
+//!
+//! It needs root and `ip` (iproute2); [`Lab::new`] says so where there can be none.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "it is for tests, which end where something is wrong"
+)]
+
+mod sshd;
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use sshd::{SshHosts, Sshd, alive, eventually};
+
+/// A host, by its position on the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Host(pub u8);
+
+impl Host {
+    /// Its address.
+    pub fn v4(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, 0, self.0 + 1)
+    }
+
+    /// Its other address.
+    pub fn v6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.0) + 1)
+    }
+}
+
+/// Hosts on a switch.
+#[derive(Debug)]
+pub struct Lab {
+    name: String,
+    hosts: u8,
+}
+
+impl Lab {
+    /// So many hosts; none, aloud, where there can be none.
+    ///
+    /// # Panics
+    /// When they cannot be made although others could.
+    pub fn new(hosts: u8) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        if let Err(why) = possible() {
+            println!("SKIPPED: hosts with networks between them need root and ip (iproute2): {why}");
+            return None;
+        }
+        let name = format!("wl{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let lab = Self { name, hosts };
+        lab.build().unwrap_or_else(|why| panic!("no lab: {why}"));
+        Some(lab)
+    }
+
+    fn build(&self) -> Result<(), String> {
+        let switch = self.switch();
+        ip(&["netns", "add", &switch])?;
+        ip(&["-n", &switch, "link", "add", "switch", "type", "bridge"])?;
+        ip(&["-n", &switch, "link", "set", "switch", "up"])?;
+        for host in self.hosts() {
+            let (space, port) = (self.space(host), format!("port{}", host.0));
+            ip(&["netns", "add", &space])?;
+            let ends = ["type", "veth", "peer", "name", &port, "netns", &switch];
+            ip(&[&["link", "add", "eth0", "netns", &space][..], &ends[..]].concat())?;
+            ip(&["-n", &switch, "link", "set", &port, "master", "switch", "up"])?;
+            ip(&["-n", &space, "link", "set", "lo", "up"])?;
+            ip(&["-n", &space, "addr", "add", &format!("{}/24", host.v4()), "dev", "eth0"])?;
+            ip(&["-n", &space, "addr", "add", &format!("{}/64", host.v6()), "dev", "eth0", "nodad"])?;
+            ip(&["-n", &space, "link", "set", "eth0", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// Its hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = Host> + use<> {
+        (0..self.hosts).map(Host)
+    }
+
+    fn switch(&self) -> String {
+        format!("{}-switch", self.name)
+    }
+
+    /// The namespace of a host.
+    pub fn space(&self, host: Host) -> String {
+        format!("{}-{}", self.name, host.0)
+    }
+
+    /// Cuts a host off: the link goes down at its end, and nobody is told.
+    ///
+    /// # Panics
+    /// When that cannot be done.
+    pub fn cut(&self, host: Host) {
+        ip(&["-n", &self.space(host), "link", "set", "eth0", "down"]).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// Has a host drop whatever comes from another.
+    ///
+    /// # Errors
+    /// Where there is no nft.
+    pub fn drop_from(&self, host: Host, other: Host) -> Result<(), String> {
+        let rule = format!("add rule inet lab input ip saddr {} drop", other.v4());
+        let rules =
+            format!("add table inet lab; add chain inet lab input {{ type filter hook input priority 0; }}; {rule}");
+        self.inside(host, &["nft", &rules]).map(drop)
+    }
+
+    /// The processes of a host.
+    pub fn processes(&self, host: Host) -> Vec<u32> {
+        let text = ip(&["netns", "pids", &self.space(host)]).unwrap_or_default();
+        text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Runs a command at a host to its end; what it says, or complains about.
+    ///
+    /// # Errors
+    /// When it does not end well.
+    pub fn inside(&self, host: Host, command: &[&str]) -> Result<String, String> {
+        ip(&[&["netns", "exec", &self.space(host)], command].concat())
+    }
+
+    /// A program to be started at a host.
+    pub fn command(&self, host: Host, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space(host), program]);
+        command
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for process in self.hosts().flat_map(|host| self.processes(host)) {
+            let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
+        }
+        // A panic on the way must not leave the rest behind.
+        for space in self.hosts().map(|host| self.space(host)).chain([self.switch()]) {
+            let _ = ip(&["netns", "del", &space]);
+        }
+    }
+}
+
+/// Whether hosts can be made here, asked once.
+fn possible() -> Result<(), String> {
+    static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
+    let try_it = || {
+        let name = format!("wl{}-try", std::process::id());
+        ip(&["netns", "add", &name])?;
+        let made = ip(&["-n", &name, "link", "add", "one", "type", "veth", "peer", "name", "other"]);
+        ip(&["netns", "del", &name])?;
+        made.map(|_| ())
+    };
+    POSSIBLE.get_or_init(try_it).clone()
+}
+
+fn ip(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}

@@ -1,0 +1,202 @@
+//! Who measures a cell: what is said of it with a test, `on`, `server(s)` and `client(s)`, and the teams that follow.
+
+use wb_model::{Declaration, Sides, Team, Value, WorkerName};
+
+use crate::nearest::nearest;
+use crate::{Given, PlanError, Request, Workers};
+
+/// The word for all workers, each by itself.
+const EACH: &str = "each";
+
+/// What was said of who measures a test.
+#[derive(Debug, Default)]
+pub(crate) struct Cast<'a> {
+    on: Option<&'a Given>,
+    servers: Option<&'a Given>,
+    clients: Option<&'a Given>,
+}
+
+impl<'a> Cast<'a> {
+    /// Takes what is said of it out of what was given for a test, which may have parameters of the same names; the rest
+    /// is left.
+    pub(crate) fn of(request: &'a Request, test: &Declaration) -> Result<(Self, Vec<&'a Given>), PlanError> {
+        let mut cast = Self::default();
+        let mut rest = Vec::new();
+        for given in &request.given {
+            let place = match given.name.as_str() {
+                name if test.param(name).is_some() => None,
+                "on" => Some(&mut cast.on),
+                "server" | "servers" => Some(&mut cast.servers),
+                "client" | "clients" => Some(&mut cast.clients),
+                _ => None,
+            };
+            match place {
+                None => rest.push(given),
+                Some(place @ None) => *place = Some(given),
+                Some(Some(_)) => {
+                    let message = format!("`{}` is given twice", given.name);
+                    return Err(PlanError::at(&request.source, given.name_at.clone(), message, "here again"));
+                }
+            }
+        }
+        Ok((cast, rest))
+    }
+
+    /// The workers that were named, or all; the first of them is asked what follows from the machine.
+    pub(crate) fn involved(&self, request: &Request, workers: &Workers) -> Result<Vec<WorkerName>, PlanError> {
+        let named = [self.clients, self.servers].into_iter().flatten().map(|given| named(given, request, workers));
+        let named: Vec<WorkerName> = named.collect::<Result<Vec<_>, _>>()?.concat();
+        if named.is_empty() { self.on(request, workers) } else { Ok(named) }
+    }
+
+    /// The teams that follow for a test of such sides.
+    pub(crate) fn teams(&self, request: &Request, sides: Sides, workers: &Workers) -> Result<Vec<Team>, PlanError> {
+        let on = self.on(request, workers)?;
+        let Sides::Served { servers: wanted } = sides else {
+            if let Some(given) = self.servers.or(self.clients) {
+                let message = format!("`{}` has no server", request.test);
+                return Err(PlanError::at(
+                    &request.source,
+                    given.name_at.clone(),
+                    message,
+                    "it runs on each by itself",
+                )
+                .with_help("`on=each` or `on=[a,b]` says which workers measure it"));
+            }
+            return Ok(on.into_iter().map(|worker| Team::alone(worker, sides)).collect());
+        };
+        let of = |given: Option<&Given>| given.map(|given| named(given, request, workers)).transpose();
+        let without = |some: &[WorkerName]| -> Vec<WorkerName> {
+            let rest: Vec<WorkerName> = on.iter().filter(|worker| !some.contains(worker)).cloned().collect();
+            if rest.is_empty() { some.to_vec() } else { rest }
+        };
+        let (servers, clients) = match (of(self.servers)?, of(self.clients)?) {
+            (Some(servers), Some(clients)) => (servers, clients),
+            (Some(servers), None) => (servers.clone(), without(&servers)),
+            (None, Some(clients)) => (without(&clients), clients),
+            // In order: servers first, and somebody has to be left who asks them.
+            (None, None) => {
+                let serving = wanted.min(on.len().saturating_sub(1)).max(1);
+                let servers = on[..serving].to_vec();
+                (servers.clone(), without(&servers))
+            }
+        };
+        let team =
+            |worker: WorkerName| Team { servers: servers.iter().cycle().take(wanted).cloned().collect(), worker };
+        Ok(clients.into_iter().map(team).collect())
+    }
+
+    fn on(&self, request: &Request, workers: &Workers) -> Result<Vec<WorkerName>, PlanError> {
+        self.on.map_or_else(|| Ok(workers.names().cloned().collect()), |given| named(given, request, workers))
+    }
+}
+
+/// The workers that a value names, one or a list.
+fn named(given: &Given, request: &Request, workers: &Workers) -> Result<Vec<WorkerName>, PlanError> {
+    let texts: Vec<String> = match given.value.value() {
+        Value::List(list) => list.iter().map(ToString::to_string).collect(),
+        one => vec![one.to_string()],
+    };
+    let mut all = Vec::new();
+    for text in texts {
+        let found = match text.as_str() {
+            EACH => Some(workers.names().cloned().collect()),
+            text => workers.named(text),
+        };
+        all.extend(found.ok_or_else(|| unknown(&text, given, request, workers))?);
+    }
+    let mut once = Vec::new();
+    all.into_iter().for_each(|worker| {
+        if !once.contains(&worker) {
+            once.push(worker);
+        }
+    });
+    match once.is_empty() {
+        false => Ok(once),
+        true => {
+            let message = format!("`{}` names no worker", given.name);
+            Err(PlanError::at(&request.source, given.value.at.clone(), message, "nobody"))
+        }
+    }
+}
+
+fn unknown(text: &str, given: &Given, request: &Request, workers: &Workers) -> PlanError {
+    let known = || workers.names().map(WorkerName::as_str).chain(workers.groups.keys().map(String::as_str));
+    let label = nearest(text, known()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+    PlanError::at(&request.source, given.value.at.clone(), format!("there is no worker `{text}`"), label).with_help(
+        format!("there is {}, and `{EACH}` for all; --hosts brings others", known().collect::<Vec<_>>().join(", ")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use wb_model::{Facts, Scope, TestName};
+
+    use super::*;
+    use crate::spec;
+
+    fn test() -> Declaration {
+        Declaration {
+            name: TestName::new("t").unwrap(),
+            summary: String::new(),
+            version: 1,
+            params: Vec::new(),
+            scope: Scope::Sample,
+            requires: Vec::new(),
+        }
+    }
+
+    fn teams(text: &str, hosts: &[&str], sides: Sides) -> Result<Vec<String>, PlanError> {
+        let name = |name: &&str| WorkerName::new(*name).unwrap();
+        let workers = Workers {
+            all: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
+            groups: BTreeMap::from([("last".to_owned(), hosts.iter().skip(1).map(name).collect())]),
+        };
+        let request = spec::parse(text).unwrap();
+        let (cast, rest) = Cast::of(&request, &test()).unwrap();
+        assert!(rest.is_empty());
+        let shown = |team: Team| {
+            let servers: Vec<&str> = team.servers.iter().map(WorkerName::as_str).collect();
+            if servers.is_empty() { team.worker.to_string() } else { format!("{}<{}", team.worker, servers.join("+")) }
+        };
+        Ok(cast.teams(&request, sides, &workers)?.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn a_test_of_one_side_is_measured_on_each_or_where_it_is_said() {
+        let on = |text: &str| teams(text, &["a", "b", "c"], Sides::Alone).unwrap();
+        assert_eq!(on("t"), ["a", "b", "c"]);
+        assert_eq!(on("t:on=each"), ["a", "b", "c"]);
+        assert_eq!(on("t:on=b"), ["b"]);
+        assert_eq!(on("t:on=[c,a,c]"), ["c", "a"]);
+        assert_eq!(on("t:on=last"), ["b", "c"]);
+    }
+
+    #[test]
+    fn servers_and_clients_are_as_said_or_in_order() {
+        let one = Sides::Served { servers: 1 };
+        let two = Sides::Served { servers: 2 };
+        let of = |text: &str, hosts: &[&str], sides| teams(text, hosts, sides).unwrap();
+        assert_eq!(of("t", &["a"], two), ["a<a+a"]);
+        assert_eq!(of("t", &["a", "b", "c"], one), ["b<a", "c<a"]);
+        assert_eq!(of("t", &["a", "b", "c"], two), ["c<a+b"]);
+        assert_eq!(of("t", &["a", "b"], two), ["b<a+a"]);
+        assert_eq!(of("t:server=b", &["a", "b", "c"], one), ["a<b", "c<b"]);
+        assert_eq!(of("t:client=a", &["a", "b", "c"], two), ["a<b+c"]);
+        assert_eq!(of("t:server=a,clients=last", &["a", "b", "c"], one), ["b<a", "c<a"]);
+        assert_eq!(of("t:servers=[a,b],client=a", &["a", "b", "c"], two), ["a<a+b"]);
+        assert_eq!(of("t:on=[b,c]", &["a", "b", "c"], one), ["c<b"]);
+    }
+
+    #[test]
+    fn nobody_and_the_unknown_are_told() {
+        let told = |text: &str, sides| teams(text, &["alpha", "b"], sides).unwrap_err().to_string();
+        assert_eq!(told("t:on=alpah", Sides::Alone), "there is no worker `alpah`");
+        assert_eq!(told("t:on=[]", Sides::Alone), "`on` names no worker");
+        assert_eq!(told("t:server=b", Sides::Alone), "`t` has no server");
+        let request = spec::parse("t:server=a,servers=b").unwrap();
+        assert_eq!(Cast::of(&request, &test()).unwrap_err().to_string(), "`servers` is given twice");
+    }
+}

@@ -1,0 +1,64 @@
+//! The workers of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wb_agent::Worker;
+use wb_model::team::members;
+use wb_model::{Facts, WorkerName};
+use wb_plan::{Cell, Workers};
+
+/// A worker that takes part in a run.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The handle on it.
+    pub worker: Worker,
+    /// What it is.
+    pub facts: Arc<Facts>,
+    /// The address by which other workers reach it; none where nobody said.
+    pub address: Option<String>,
+}
+
+impl Member {
+    /// One that no other has to reach.
+    pub async fn of(worker: Worker) -> Result<Self, wb_agent::WorkerError> {
+        let facts = Arc::new(worker.facts().await?);
+        Ok(Self { worker, facts, address: None })
+    }
+}
+
+/// All workers of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Crew {
+    /// In the order they were given.
+    pub members: Vec<Member>,
+    /// Those to which there is no way, and why.
+    pub absent: BTreeMap<WorkerName, String>,
+    /// Groups of them, by name.
+    pub groups: BTreeMap<String, Vec<WorkerName>>,
+}
+
+impl Crew {
+    /// One worker alone.
+    pub fn alone(member: Member) -> Self {
+        Self { members: vec![member], ..Self::default() }
+    }
+
+    /// As plans need to know them.
+    pub fn workers(&self) -> Workers {
+        let here = self.members.iter().map(|it| (it.worker.name().clone(), Ok(Facts::clone(&it.facts))));
+        let absent = self.absent.iter().map(|(name, why)| (name.clone(), Err(why.clone())));
+        Workers { all: here.chain(absent).collect(), groups: self.groups.clone() }
+    }
+
+    /// The one of this name.
+    pub fn get(&self, name: &WorkerName) -> Option<&Member> {
+        self.members.iter().find(|member| member.worker.name() == name)
+    }
+
+    /// Those that measure a cell: all that its teams name.
+    pub fn of<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a Member> {
+        let names: BTreeSet<&WorkerName> = members(&cell.teams);
+        self.members.iter().filter(move |member| names.contains(member.worker.name()))
+    }
+}

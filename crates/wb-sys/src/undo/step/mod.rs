@@ -1,0 +1,202 @@
+//! Things that can be changed and put back.
+
+mod command;
+mod file;
+mod group;
+
+use std::fs::File;
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::memory::chosen;
+use crate::{SysError, SysRoot};
+
+/// One thing that can be changed and put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// A file in which the kernel shows and takes one value. It is as it was after a reboot.
+    Setting {
+        /// The file.
+        path: String,
+    },
+    /// A whole file. It outlives a reboot.
+    File {
+        /// The file.
+        path: String,
+        /// The permissions of one that is made; one that is there keeps its own.
+        mode: u32,
+    },
+    /// What commands set and show, words and no shell. It is as it was after a reboot.
+    Command {
+        /// What it is, in a word or two.
+        name: String,
+        /// Prints the state: as many lines as it takes, the same for the same state.
+        read: Vec<String>,
+        /// Sets it: `{}` in a word stands for the state.
+        write: Vec<String>,
+    },
+    /// A control group that is made; what is in it goes back to the group above when it is taken away. Its state is a
+    /// line for each of the files. It is gone after a reboot.
+    Group {
+        /// Its folder.
+        path: String,
+        /// The files in it that are set, in the order in which the kernel wants them.
+        files: Vec<String>,
+    },
+    /// Every thread of every program in one control group of version 1 is moved to another. It is as it was after a
+    /// reboot.
+    Moved {
+        /// The folder of the group that they were in.
+        from: String,
+        /// The folder of the group that they are moved to.
+        to: String,
+    },
+}
+
+/// Why a step could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// It cannot be written.
+    #[error("`{what}` cannot be set to `{value}`: {why}")]
+    Write {
+        /// What.
+        what: String,
+        /// To which value.
+        value: String,
+        /// What the system said.
+        why: String,
+    },
+    /// A command failed.
+    #[error("`{command}`: {why}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+impl Step {
+    /// The state in which threads have been moved.
+    pub const MOVED: &str = "moved";
+
+    /// A setting.
+    pub fn setting(path: impl Into<String>) -> Self {
+        Self::Setting { path: path.into() }
+    }
+
+    /// What it is, for people.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Setting { path } | Self::File { path, .. } | Self::Group { path, .. } => path.clone(),
+            Self::Command { name, .. } => name.clone(),
+            Self::Moved { from, .. } => format!("threads in {from}"),
+        }
+    }
+
+    /// Whether a reboot puts it back.
+    pub fn is_volatile(&self) -> bool {
+        !matches!(self, Self::File { .. })
+    }
+
+    /// What is there, to be put back one day: of a made root every byte, since no kernel stands behind its settings.
+    /// None where a file or a group is not there.
+    pub(super) fn state(&self, root: &SysRoot) -> Result<Option<Vec<u8>>, StepError> {
+        match self {
+            Self::Setting { path } if root.is_real() => Ok(Some(chosen(&root.text(path)?).to_owned().into_bytes())),
+            Self::Setting { path } => Ok(Some(root.bytes(path)?)),
+            Self::File { path, .. } => match root.bytes(path) {
+                Err(SysError::Missing { .. }) => Ok(None),
+                other => Ok(Some(other?)),
+            },
+            Self::Command { read, .. } => command::output(read).map(Some),
+            Self::Group { path, files } => group::state(root, path, files),
+            Self::Moved { to, .. } => group::moved(root, to),
+        }
+    }
+
+    /// Why it cannot be changed here, as far as that can be read; nothing is tried.
+    pub fn refusal(&self, root: &SysRoot) -> Option<String> {
+        match self {
+            Self::Setting { path } => file::refusal(root, path),
+            Self::File { path, .. } => file::refusal(root, path).filter(|_| root.exists(path)),
+            Self::Command { .. } => file::only_root(root),
+            Self::Group { path, .. } => {
+                let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
+                // What permissions its folder shows means nothing to the kernel.
+                file::only_root(root).or_else(|| file::refusal(root, &format!("{above}/cgroup.procs")))
+            }
+            Self::Moved { from, .. } => file::refusal(root, &format!("{from}/tasks")),
+        }
+    }
+
+    /// Whether it is so already.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn holds(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<bool, StepError> {
+        Ok(self.is_same(self.state(root)?.as_deref(), wanted))
+    }
+
+    /// Whether two states are the same one.
+    pub(super) fn is_same(&self, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
+        match (self, one, other) {
+            (Self::Setting { .. }, Some(one), Some(other)) => {
+                let value = |bytes: &[u8]| chosen(String::from_utf8_lossy(bytes).trim()).to_owned();
+                value(one) == value(other)
+            }
+            (_, one, other) => one == other,
+        }
+    }
+
+    /// Makes it so. Commands keep `lock` open, and with it locked, for as long as they run.
+    pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), StepError> {
+        let failed = |why: String| StepError::Write {
+            what: self.what(),
+            value: String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", "),
+            why,
+        };
+        let io = |error: std::io::Error| failed(error.to_string());
+        match self {
+            Self::Setting { path } => {
+                file::write_setting(root, &root.path(path)?, state.unwrap_or_default()).map_err(io)
+            }
+            Self::File { path, mode } => file::replace(&root.path(path)?, *mode, state).map_err(io),
+            Self::Command { write, .. } => command::set(write, state.unwrap_or_default(), lock),
+            Self::Group { path, files } => match state {
+                None => group::remove(&root.path(path)?).map_err(io),
+                Some(lines) => {
+                    group::make(root, path, files, &String::from_utf8_lossy(lines)).map_err(io)?;
+                    match group::state(root, path, files)? {
+                        now if now.as_deref() == state => Ok(()),
+                        now => {
+                            let now = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).into_owned();
+                            Err(failed(format!("the kernel made `{}` of it", now.trim().replace('\n', ", "))))
+                        }
+                    }
+                }
+            },
+            Self::Moved { from, to } => {
+                let (from, to) = (root.path(from)?, root.path(to)?);
+                let (from, to) = if state.is_some() { (from, to) } else { (to, from) };
+                group::move_threads(root, &from, &to).map_err(io)
+            }
+        }
+    }
+
+    /// Takes away what somebody who was killed has left beside it.
+    pub(super) fn tidy(&self, root: &SysRoot) {
+        let path = match self {
+            Self::File { path, .. } => path,
+            Self::Setting { path } if !root.is_real() => path,
+            _ => return,
+        };
+        if let Ok(full) = root.path(path) {
+            let _ = std::fs::remove_file(file::beside(&full));
+        }
+    }
+}

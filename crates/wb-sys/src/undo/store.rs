@@ -1,0 +1,173 @@
+//! Where the log lies, and how lines reach the disk.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::SysRoot;
+
+use super::entry::Line;
+use super::log::UndoError;
+use super::step::StepError;
+
+/// Where the log of a machine is.
+const FOLDER: &str = "/var/lib/weighbridge/undo";
+
+/// The newest format that is known.
+const FORMAT: u32 = 1;
+
+/// The first line of a log.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    #[serde(rename = "weighbridge-undo-log")]
+    format: u32,
+}
+
+/// The folder of a machine's log.
+#[derive(Debug)]
+pub(super) struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Where it would be; nothing is made.
+    pub(super) fn of(root: &SysRoot) -> Result<Self, UndoError> {
+        Ok(Self { folder: root.path(FOLDER).map_err(StepError::from)? })
+    }
+
+    /// Makes the folder where there is none, and sees that nobody else can write into it.
+    pub(super) fn make(root: &SysRoot) -> Result<Self, UndoError> {
+        let store = Self::of(root)?;
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o755).create(&store.folder);
+        made.map_err(io_error("make", &store.folder))?;
+        for folder in [&store.folder, store.folder.parent().unwrap_or(&store.folder)] {
+            trusted(folder)?;
+        }
+        Ok(store)
+    }
+
+    /// Whether there is any of its folders: somebody may have been killed between making, or removing, one and the other.
+    pub(super) fn exists(&self) -> bool {
+        self.folder.exists() || self.folder.parent().is_some_and(Path::exists)
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.folder.join("lock")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log.jsonl")
+    }
+
+    /// The lines that were written whole.
+    pub(super) fn lines(&self) -> Result<Vec<Line>, UndoError> {
+        let path = self.log();
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(io_error("read", &path))?,
+        };
+        let shown = || path.display().to_string();
+        let whole = &bytes[..whole(&bytes)];
+        let mut lines = whole.split_inclusive(|byte| *byte == b'\n');
+        match lines.next().map(serde_json::from_slice::<Header>) {
+            Some(Ok(Header { format: FORMAT })) => {}
+            Some(Ok(Header { format })) => return Err(UndoError::Newer { path: shown(), format, known: FORMAT }),
+            // Killed while the first line was written: nothing was changed.
+            None if header().as_bytes().starts_with(&bytes) => return Ok(Vec::new()),
+            _ => return Err(UndoError::Foreign { path: shown() }),
+        }
+        let parse = |(line, text): (usize, &[u8])| {
+            let damaged = |error: serde_json::Error| UndoError::Damaged { path: shown(), line, why: error.to_string() };
+            serde_json::from_slice(text).map_err(damaged)
+        };
+        (2..).zip(lines).map(parse).collect()
+    }
+
+    /// Cuts off the beginning of a line that never reached the device, and after which nothing was changed.
+    pub(super) fn mend(&self) -> Result<(), UndoError> {
+        let path = self.log();
+        let cut = || {
+            let bytes = match fs::read(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                other => other?,
+            };
+            let whole = whole(&bytes);
+            if whole == bytes.len() {
+                Ok(())
+            } else {
+                OpenOptions::new().write(true).open(&path)?.set_len(whole as u64)
+            }
+        };
+        cut().map_err(io_error("mend", &path))
+    }
+
+    /// Adds a line, which has reached the device when this returns. Where it cannot be written whole, none of it stays.
+    pub(super) fn append(&self, line: &Line) -> Result<(), UndoError> {
+        let path = self.log();
+        let text = serde_json::to_string(line).map_err(io::Error::from).map_err(io_error("write", &path))?;
+        let write = || {
+            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            let length = file.metadata()?.len();
+            let header = if length == 0 { header() } else { String::new() };
+            let written = file.write_all(format!("{header}{text}\n").as_bytes()).and_then(|()| file.sync_all());
+            if written.is_err() {
+                file.set_len(length)?;
+            }
+            written?;
+            self.sync_folders(length == 0)
+        };
+        write().map_err(io_error("write", &path))
+    }
+
+    /// The folder's own entries, and those of the folders above where they may be new.
+    fn sync_folders(&self, new: bool) -> io::Result<()> {
+        let mut folders = self.folder.ancestors().take(if new { 3 } else { 1 });
+        folders.try_for_each(|folder| File::open(folder)?.sync_all())
+    }
+
+    /// Removes the folders, where they hold nothing: else the system refuses to.
+    pub(super) fn leave(&self) {
+        let _ = fs::remove_dir(&self.folder).and_then(|()| self.folder.parent().map_or(Ok(()), fs::remove_dir));
+    }
+
+    /// Removes the log.
+    pub(super) fn remove(&self) -> Result<(), UndoError> {
+        let path = self.log();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path)(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn header() -> String {
+    format!("{{\"weighbridge-undo-log\":{FORMAT}}}\n")
+}
+
+/// How much of a log is whole lines.
+fn whole(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+/// What the log says is carried out with all rights, so that nobody else may have a hand in it.
+fn trusted(folder: &Path) -> Result<(), UndoError> {
+    let untrusted = |why: String| Err(UndoError::Untrusted { path: folder.display().to_string(), why });
+    let metadata = fs::symlink_metadata(folder).map_err(io_error("read", folder))?;
+    let me = rustix::process::geteuid().as_raw();
+    match metadata.permissions().mode() {
+        _ if !metadata.is_dir() => untrusted("is no folder".to_owned()),
+        _ if metadata.uid() != me => untrusted(format!("belongs to user {}", metadata.uid())),
+        mode if mode & 0o022 != 0 => untrusted(format!("can be written to by others (mode {:o})", mode & 0o7777)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn io_error(what: &'static str, path: &Path) -> impl Fn(io::Error) -> UndoError + use<> {
+    let path = path.display().to_string();
+    move |source| UndoError::Io { what, path: path.clone(), source }
+}

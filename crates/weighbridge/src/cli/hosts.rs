@@ -1,0 +1,27 @@
+//! Which machines measure.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Which machines measure
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct HostFlags {
+    /// Machines that measure, instead of this one: hosts or groups of the inventory, or addresses as ssh takes them, named
+    /// or not: `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this one. Several measure at the same time
+    #[arg(long, value_name = "[NAME:]ADDRESS", value_delimiter = ',')]
+    pub(crate) hosts: Vec<String>,
+    /// The inventory (hosts.toml); without --hosts all its hosts measure
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inventory: Option<PathBuf>,
+    /// Folders with what belongs to hosts, such as run-perf's hosts/ADDRESS.yaml
+    #[arg(long, value_name = "DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
+    #[arg(long, value_name = "JSON")]
+    pub(crate) force_params: Option<String>,
+    /// Another configuration of ssh than your own, as `ssh -F` takes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ssh_config: Option<PathBuf>,
+}

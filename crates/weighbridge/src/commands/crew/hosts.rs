@@ -1,0 +1,126 @@
+//! Which hosts are meant, and what is to be said of them.
+
+use std::collections::BTreeMap;
+
+use wb_fleet::inventory::{ForcedParams, host_file};
+use wb_fleet::{Connected, Host, Inventory, Params};
+use wb_model::WorkerName;
+
+use crate::cli::HostFlags;
+use crate::console::Console;
+use crate::error::Error;
+
+/// The address of this machine among hosts.
+const LOCAL: &str = "local";
+/// By this name an inventory says by which address other hosts reach one, where that is not the one that ssh takes.
+const DATA_ADDRESS: &str = "data-address";
+
+/// A machine that was asked for.
+pub(super) enum Place {
+    /// This one, under a name.
+    Here(WorkerName),
+    /// Another one.
+    There(Box<Host>),
+}
+
+/// The machines that were asked for, in order, and groups of them.
+pub(super) struct Asked {
+    pub(super) places: Vec<Place>,
+    pub(super) groups: BTreeMap<String, Vec<WorkerName>>,
+}
+
+impl Place {
+    pub(super) fn name(&self) -> &WorkerName {
+        match self {
+            Self::Here(name) => name,
+            Self::There(host) => &host.name,
+        }
+    }
+
+    pub(super) fn here(&self) -> Option<&WorkerName> {
+        if let Self::Here(name) = self { Some(name) } else { None }
+    }
+
+    pub(super) fn there(&self) -> Option<&Host> {
+        if let Self::There(host) = self { Some(host) } else { None }
+    }
+}
+
+/// Reads what was asked for.
+pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
+    let inventory = match &flags.inventory {
+        None => Inventory::default(),
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).map_err(|source| Error::File { path: name.clone(), source })?;
+            Inventory::parse(&name, &text)?
+        }
+    };
+    let mut places: Vec<Place> = Vec::new();
+    if flags.hosts.is_empty() {
+        places.extend(inventory.hosts().iter().cloned().map(Box::new).map(Place::There));
+    }
+    for word in &flags.hosts {
+        match here(word) {
+            Some(name) => places.push(Place::Here(name)),
+            None => {
+                places.extend(inventory.select(std::slice::from_ref(word))?.into_iter().map(Box::new).map(Place::There))
+            }
+        }
+    }
+    require_names(&places)?;
+    forced(&mut places, flags)?;
+    let name = |(name, members): (&WorkerName, &Vec<WorkerName>)| (name.to_string(), members.clone());
+    Ok(Asked { places, groups: inventory.groups().iter().map(name).collect() })
+}
+
+/// The name under which a word means this machine.
+fn here(word: &str) -> Option<WorkerName> {
+    let name = if word == LOCAL { LOCAL } else { word.strip_suffix(":local")? };
+    WorkerName::new(name).ok()
+}
+
+/// Each host has a name of its own.
+fn require_names(places: &[Place]) -> Result<(), Error> {
+    let twice = places.iter().enumerate().find(|(at, place)| places[..*at].iter().any(|it| it.name() == place.name()));
+    let Some((_, place)) = twice else { return Ok(()) };
+    let what = format!("two hosts are called `{}`", place.name());
+    Err(Error::Usage { what, help: "give each a name of its own: `NAME:ADDRESS`".to_owned() })
+}
+
+/// What is said of hosts: what is forced before the inventory, and that before run-perf's files.
+fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
+    let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
+    let hosts: Vec<Host> = places.iter().filter_map(Place::there).cloned().collect();
+    if let Some(unused) = forced.unused(&hosts).next() {
+        let what = format!("--force-params says something of `{unused}`, which is none of the hosts");
+        return Err(Error::Usage { what, help: "hosts are meant by their names or addresses".to_owned() });
+    }
+    for place in places {
+        let Place::There(host) = place else { continue };
+        let file = host_file(host, &flags.paths)?.unwrap_or_default();
+        host.params = file.overridden_by(&host.params).overridden_by(&forced.of(host));
+    }
+    Ok(())
+}
+
+/// Says what there is to say of a host: what its user should know, and where it is not as was said.
+pub(super) async fn tell(connected: &Connected, console: &Console) -> Result<(), Error> {
+    if console.quiet {
+        return Ok(());
+    }
+    let name = &connected.host.name;
+    connected.notes.iter().for_each(|note| crate::console::tell!("note: `{name}` {note}"));
+    if connected.host.params != Params::default() {
+        let found = Params::detect(&connected.worker).await?;
+        let contradictions = connected.host.params.contradictions(&found);
+        contradictions.iter().for_each(|other| crate::console::tell!("note: `{name}`: {other}"));
+    }
+    Ok(())
+}
+
+/// By which address other hosts reach one.
+pub(super) fn data_address(host: &Host) -> String {
+    let said = host.params.own.get(DATA_ADDRESS).and_then(|value| value.as_str());
+    said.unwrap_or(&host.address.host).to_owned()
+}

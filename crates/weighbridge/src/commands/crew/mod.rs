@@ -1,0 +1,100 @@
+//! From flags to the workers of a run, and their end.
+
+mod hosts;
+
+use wb_agent::{Worker, WorkerError};
+use wb_fleet::{FleetError, Options, Program, connect_all};
+use wb_model::WorkerName;
+use wb_run::{Crew, Member};
+
+use self::hosts::{Asked, Place, asked};
+use super::this_program;
+use crate::cli::HostFlags;
+use crate::console::Console;
+use crate::error::Error;
+
+/// By which workers of one machine reach each other.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// The workers that were asked for; this machine where none was. A host to which there is no way is told, and is no
+/// reason not to measure on the others.
+pub(crate) async fn crew(flags: &HostFlags, console: &Console) -> Result<Crew, Error> {
+    let Asked { places, groups } = asked(flags)?;
+    if places.is_empty() {
+        return Ok(Crew::alone(Member::of(local().await?).await?));
+    }
+    let mut crew = Crew { groups, ..Crew::default() };
+    let all_here = places.iter().all(|place| matches!(place, Place::Here(_)));
+    for name in places.iter().filter_map(Place::here) {
+        let worker = Worker::here(name.clone(), &this_program()?).await?;
+        let address = all_here.then(|| LOOPBACK.to_owned());
+        crew.members.push(Member { address, ..Member::of(worker).await? });
+    }
+    reach(&mut crew, &places, flags, console).await?;
+    // In the order in which they were asked for: roles follow it.
+    let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
+    crew.members.sort_by_key(|member| place_of(member.worker.name()));
+    Ok(crew)
+}
+
+/// Connects to the hosts that are not this machine, all at once.
+async fn reach(crew: &mut Crew, places: &[Place], flags: &HostFlags, console: &Console) -> Result<(), Error> {
+    let hosts: Vec<_> = places.iter().filter_map(Place::there).cloned().collect();
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    let path = this_program()?;
+    let program = Program::read(&path);
+    let program = program.map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    let options = Options { ssh_config: flags.ssh_config.clone(), ..Options::default() };
+    let mut failed = Vec::new();
+    for connected in connect_all(&hosts, &program, &options).await {
+        match connected {
+            Ok(connected) => {
+                hosts::tell(&connected, console).await?;
+                let address = Some(hosts::data_address(&connected.host));
+                crew.members.push(Member { address, ..Member::of(connected.worker).await? });
+            }
+            Err(error) => {
+                crew.absent.insert(error.host.clone(), error.to_string());
+                failed.push(error);
+            }
+        }
+    }
+    // Where nobody is left, the last of them ends it.
+    let last = if crew.members.is_empty() { failed.pop() } else { None };
+    failed.iter().for_each(warn);
+    last.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Tells of a host to which there is no way.
+fn warn(error: &FleetError) {
+    crate::console::tell!("warning: {error}");
+    if let Some(help) = error.help() {
+        crate::console::tell!("help: {help}");
+    }
+}
+
+/// This machine as a worker.
+pub(crate) async fn local() -> Result<Worker, Error> {
+    Ok(Worker::local(&this_program()?).await?)
+}
+
+/// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told.
+pub(crate) async fn close(crew: Crew) -> Result<(), WorkerError> {
+    let mut all = Ok(());
+    for Member { worker, .. } in crew.members {
+        let is_here = worker.agent_pid().is_some();
+        let closed = worker.close().await;
+        // What an agent that was killed left is removed by the next one.
+        if closed.is_err()
+            && is_here
+            && let Ok(next) = local().await
+        {
+            next.close().await?;
+        }
+        let lost = matches!(closed, Err(WorkerError::Lost { .. }));
+        all = all.and(if lost { Ok(()) } else { closed });
+    }
+    all
+}

@@ -1,0 +1,143 @@
+//! Several workers that measure at the same time, all on this machine.
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
+
+/// A figure that the worker's place among processes decides: what is in the file of its name.
+const OWN: &str = r#"
+name = "own"
+summary = "a figure that differs from worker to worker"
+version = 1
+command = ["sh", "-c", "sleep 0.05; case $WEIGHBRIDGE_GROUP in *) echo figure: $(date +%s%N | cut -c 12-16 | sed s/^0*//)1;; esac"]
+"#;
+
+fn metric<'a>(cell: &'a serde_json::Value, worker: Option<&str>) -> &'a serde_json::Value {
+    let metrics = cell["metrics"].as_array().unwrap();
+    metrics.iter().find(|metric| metric["worker"].as_str() == worker).unwrap()
+}
+
+#[test]
+fn each_worker_measures_and_throughput_adds_up() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R --json"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let study = ran.json();
+    let cell = &study["cells"][0];
+    // Each says 97.
+    let median = |worker: Option<&str>| metric(cell, worker)["summary"]["median"].as_f64().unwrap();
+    assert_eq!([median(None), median(Some("a")), median(Some("b"))], [194.0, 97.0, 97.0]);
+    assert_eq!(cell["params"]["workers"], 2);
+    assert_eq!(cell["samples"][0]["values"]["throughput/figure@b"], 97.0);
+    for worker in ["a", "b"] {
+        let folder = lab.path("R/Localhost/steady/0000/kind=a/0000.0").join(worker);
+        assert!(folder.join("telemetry.json").is_file(), "{}", folder.display());
+    }
+    let text = lab.weighbridge("format R").out;
+    assert!(text.contains("throughput/figure@a"), "{text}");
+    assert_eq!(lab.weighbridge("study R --json").json()["cells"], study["cells"]);
+    // Elsewhere the same is not comparable: it is another cell by its definition.
+    let alone = lab.weighbridge(&format!("run steady {QUICK} --into R"));
+    assert!(
+        alone.code == 1 && alone.err.contains("was measured in this folder with other parameters"),
+        "{}",
+        alone.seen()
+    );
+    let again = lab.weighbridge(&format!("run steady --hosts x:local,y:local {QUICK} --into R"));
+    assert_eq!(again.code, 4, "which workers they are does not matter: {}", again.seen());
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn workers_differ_and_each_is_told() {
+    let lab = Lab::new();
+    lab.define_figure("own", OWN);
+    let ran = lab.weighbridge(&format!("run own --hosts a:local,b:local,c:local {QUICK} --into R --json"));
+    let study = ran.json();
+    for sample in study["cells"][0]["samples"].as_array().unwrap() {
+        let value = |name: &str| sample["values"][name].as_f64().unwrap();
+        let sum: f64 = ["a", "b", "c"].map(|worker| value(&format!("throughput/figure@{worker}"))).iter().sum();
+        assert_eq!(value("throughput/figure"), sum);
+    }
+    let csv = lab.weighbridge("report R --csv R");
+    assert_eq!(csv.code, 0, "{}", csv.seen());
+    let rows = std::fs::read_to_string(lab.path("R.csv")).unwrap();
+    assert_eq!(rows.lines().filter(|row| row.contains("throughput/figure@b")).count(), 1, "{rows}");
+    let compared = lab.weighbridge("compare R R2");
+    assert_eq!(compared.code, 1);
+}
+
+#[test]
+fn a_test_says_who_measures_it() {
+    let lab = Lab::new();
+    let workers = |words: &str| {
+        let ran = lab.weighbridge(&format!("plan {words} --hosts a:local,b:local,c:local --json"));
+        let plan = ran.json();
+        let teams = plan["cells"][0]["teams"].as_array().unwrap().clone();
+        let names = |team: &serde_json::Value| {
+            let servers: Vec<String> = team["servers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|name| name.as_str().unwrap().to_owned())
+                .collect();
+            format!("{}<{}", team["worker"].as_str().unwrap(), servers.join("+"))
+        };
+        teams.iter().map(names).collect::<Vec<_>>()
+    };
+    assert_eq!(workers("steady"), ["a<", "b<", "c<"]);
+    assert_eq!(workers("steady:on=b"), ["b<"]);
+    assert_eq!(workers("steady:on=[c,a]"), ["c<", "a<"]);
+    let uperf = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1";
+    assert_eq!(workers(uperf), ["b<a", "c<a"]);
+    assert_eq!(workers(&format!("{uperf},server=c,clients=a")), ["a<c"]);
+    let told = lab.weighbridge("plan steady:on=d --hosts a:local,b:local");
+    assert_eq!((told.code, told.err.contains("there is no worker `d`")), (1, true), "{}", told.seen());
+    let told = lab.weighbridge("plan steady:server=a --hosts a:local,b:local");
+    assert!(told.err.contains("`steady` has no server"), "{}", told.seen());
+    let told = lab.weighbridge("plan steady --hosts a:local,a:local");
+    assert!(told.code == 1 && told.err.contains("two hosts are called `a`"), "{}", told.seen());
+}
+
+#[test]
+fn the_sides_of_a_network_test_are_on_the_workers_that_were_named() {
+    let lab = Lab::new();
+    let test = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=300ms,samples=2,server=c";
+    let ran = lab.weighbridge(&format!("run {test} --hosts a:local,b:local,c:local --into R --json"));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    let study = ran.json();
+    let cell = &study["cells"][0];
+    assert_eq!((&cell["params"]["sides"], &cell["params"]["workers"]), (&"apart".into(), &2.into()), "{cell}");
+    let sample = &cell["samples"].as_array().unwrap().iter().find(|sample| sample["counted"] == true).unwrap();
+    let values = sample["values"].as_object().unwrap();
+    let primary = cell["metrics"][0]["metric"]["name"].as_str().unwrap();
+    let key = values.keys().find(|key| key.ends_with(primary)).unwrap();
+    let of = |worker: &str| values[&format!("{key}@{worker}")].as_f64().unwrap();
+    assert_eq!(values[key].as_f64().unwrap(), of("a") + of("b"));
+    let folder = lab.path("R").join(sample["folder"].as_str().unwrap());
+    assert!(folder.join("a/telemetry@c.json").is_file(), "{}", folder.display());
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn a_worker_that_is_lost_ends_what_needs_it_and_the_rest_goes_on() {
+    let lab = Lab::new();
+    // On b the agent, which is the parent of the process, is killed.
+    lab.define_figure(
+        "deadly",
+        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
+    );
+    let line =
+        format!("run deadly:on=b steady:on=a steady:on=b steady --hosts a:local,b:local {QUICK} --into R --json");
+    let ran = lab.weighbridge(&line);
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let study = ran.json();
+    let outcomes: Vec<&str> =
+        study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes[0], "failed", "{study}");
+    assert_eq!(outcomes[1], "measured");
+    let ended: Vec<&str> =
+        study["cells"].as_array().unwrap().iter().filter_map(|cell| cell["ended_by"].as_str()).collect();
+    assert!(ended.iter().any(|by| by.contains("its worker `b` is lost")), "{ended:?}");
+    assert_eq!(lab.processes_left(), [""; 0]);
+}

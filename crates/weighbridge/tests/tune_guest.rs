@@ -1,0 +1,41 @@
+//! CPUs shielded where control groups are of version 2, in a machine in software.
+
+use std::path::Path;
+
+use wb_guest::{Errand, GuestError, carry_out};
+
+/// What is seen of a bystander and of the groups, before, while and after.
+const SCRIPT: &str = r#"
+mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup || exit 9
+sleep 1000 &
+bystander=$!
+look() {
+    echo "seen $1: $(grep Cpus_allowed_list /proc/$bystander/status | cut -f 2)," \
+        "$(cat /sys/fs/cgroup/weighbridge-shield/cpuset.cpus.partition 2>/dev/null || echo none)," \
+        "$(cat /sys/fs/cgroup/cgroup.subtree_control)"
+}
+look before
+weighbridge tune apply shield=1 || exit 8
+look shielded
+weighbridge tune apply shield=0-1; echo "seen all: $?"
+weighbridge tune revert || exit 7
+look after
+kill $bystander
+test ! -e /var/lib/weighbridge
+"#;
+
+#[test]
+#[ignore = "starts a machine in software"]
+fn cpus_are_shielded_by_a_partition_and_given_back() {
+    let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
+    let errand = Errand { modules: &[], files: &[(program, "bin/weighbridge")], script: SCRIPT };
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+    let outcome = match carry_out(&errand, &cache) {
+        Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: a partition of version 2: {missing}"),
+        outcome => outcome.expect("a machine"),
+    };
+    println!("{}", outcome.output);
+    assert_eq!(outcome.status, 0);
+    let seen: Vec<&str> = outcome.output.lines().filter_map(|line| line.strip_prefix("seen ")).map(str::trim).collect();
+    assert_eq!(seen, ["before: 0-1, none,", "shielded: 0, root, cpuset", "all: 3", "after: 0-1, none,"]);
+}
