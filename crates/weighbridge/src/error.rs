@@ -81,6 +81,9 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// An image that is not there.
+    #[error(transparent)]
+    Image(#[from] wb_profile::image::ImageError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -105,6 +108,7 @@ impl Diagnostic for Error {
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
+            Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod bisect;
+mod clean;
 mod compare;
 mod faults;
 mod hosts;
