@@ -148,6 +148,12 @@ pub(crate) enum Command {
         /// Its configuration as JSON
         config: String,
     },
+    /// Work on this machine's cache of images, as a controller orders
+    #[command(hide = true)]
+    Images {
+        /// The order as JSON
+        order: String,
+    },
     /// Serve as the agent on standard input and output
     #[command(hide = true)]
     Agent,

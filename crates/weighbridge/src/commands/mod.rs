@@ -52,6 +52,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Tune { command } => tune::tune(&command, console),
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
+        Command::Images { order } => exec::images(&order),
         Command::Agent => exec::agent(),
         Command::Net { command } => net::net(*command, console),
         Command::Completions { shell } => {
