@@ -5,6 +5,7 @@ pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+pub(crate) mod profile;
 pub(crate) mod tune;
 pub(crate) mod variants;
 
@@ -119,6 +120,12 @@ pub(crate) enum Command {
         /// What to do
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
+    },
+    /// States that hosts are put into for measuring: which there are, and what a killed run left of one
+    Profile {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<profile::ProfileCommand>,
     },
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {

@@ -81,6 +81,12 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// A profile that is none.
+    #[error(transparent)]
+    NoProfile(#[from] wb_profile::BadUse),
+    /// A host that could not be put into a profile.
+    #[error(transparent)]
+    State(#[from] wb_profile::ProfileError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -106,6 +112,8 @@ impl Diagnostic for Error {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
@@ -194,6 +202,14 @@ impl Place<'_> {
 }
 
 impl Error {
+    /// Tells it as something that does not end the command.
+    pub(crate) fn warn(&self) {
+        crate::console::tell!("warning: {self}");
+        if let Some(help) = self.help() {
+            crate::console::tell!("help: {help}");
+        }
+    }
+
     /// Tells it on standard error.
     pub(crate) fn tell(&self, console: &Console) -> Exit {
         match self {
