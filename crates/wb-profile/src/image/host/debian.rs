@@ -95,20 +95,20 @@ fn unpack(mmdebstrap: &Path, image: &Built, root: &Path) -> Result<(), Failure> 
     let wanted = PACKAGES.into_iter().chain([KERNEL]).chain(image.packages.iter().map(String::as_str));
     let include = format!("--include={}", wanted.collect::<Vec<_>>().join(","));
     let mut command = Command::new(mmdebstrap);
-    command.args(["--mode=root", "--variant=minbase", "--quiet", &include, &image.built]).arg(root).args(mirror());
+    command.args(["--mode=root", "--variant=minbase", &include, &image.built]).arg(root).args(mirror());
     command.env("DEBIAN_FRONTEND", "noninteractive");
-    let Err(failure) = tools::run(&MMDEBSTRAP, &mut command) else { return Ok(()) };
-    let packages: Vec<String> = match &failure {
-        Failure::Tool { said, .. } => unlocated(said).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
-    Err(if packages.is_empty() { failure } else { Failure::NoPackages { packages } })
+    let output = tools::output(&MMDEBSTRAP, &mut command)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let packages: Vec<String> = unlocated(&said).map(str::to_owned).collect();
+    Err(if packages.is_empty() { tools::ended(&MMDEBSTRAP, &output) } else { Failure::NoPackages { packages } })
 }
 
 /// The packages that apt said it does not know.
 fn unlocated(said: &str) -> impl Iterator<Item = &str> {
-    let after = said.split("Unable to locate package ").skip(1);
-    after.filter_map(|rest| rest.split([';', ' ', '\n']).next()).filter(|name| !name.is_empty())
+    said.lines().filter_map(|line| line.strip_prefix("E: Unable to locate package ")).map(str::trim)
 }
 
 /// Where this machine takes Debian from, if it does: the first archive of Debian's own in apt's sources.
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn packages_that_apt_does_not_know_are_named() {
-        let said = "E: Unable to locate package nosuch; E: Unable to locate package other; E: apt-get failed";
+        let said = "Reading package lists...\nE: Unable to locate package nosuch\nE: Unable to locate package other\n";
         assert_eq!(unlocated(said).collect::<Vec<_>>(), ["nosuch", "other"]);
         assert_eq!(unlocated("E: no space left").count(), 0);
     }

@@ -37,8 +37,11 @@ pub(super) fn ready(folder: &Folder, image: &Image, stall: Duration, teller: &mu
         Image::File(file) => making.file(file),
         Image::Built(built) => {
             let part = making.empty_part()?;
-            let base = debian::build(&part, DISK, built, making.teller)?;
-            making.finish(base)
+            match debian::build(&part, DISK, built, making.teller) {
+                Ok(base) => making.finish(base),
+                // What is half unpacked cannot be gone on with.
+                Err(failure) => remove_all(&part).and(Err(failure)),
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 use wb_model::Bytes;
@@ -34,17 +34,24 @@ pub(super) fn find(tool: &Tool) -> Result<PathBuf, Failure> {
 
 /// Runs one to its end; what it wrote to standard output.
 pub(super) fn run(tool: &Tool, command: &mut Command) -> Result<Vec<u8>, Failure> {
-    let failed =
-        |ending: String, said: &str| Failure::Tool { tool: tool.name.to_owned(), ending, said: said.to_owned() };
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| failed("no start".to_owned(), &error.to_string()))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
+    let output = output(tool, command)?;
+    if output.status.success() { Ok(output.stdout) } else { Err(ended(tool, &output)) }
+}
+
+/// Runs one to its end, however that is.
+pub(super) fn output(tool: &Tool, command: &mut Command) -> Result<Output, Failure> {
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(|error| Failure::File { path: tool.name.to_owned(), why: format!("it cannot be started: {error}") })
+}
+
+/// That one ended as it should not.
+pub(super) fn ended(tool: &Tool, output: &Output) -> Failure {
     let said = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
-    Err(failed(output.status.to_string(), &last))
+    // What it only tells of its steps is not why it ended.
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("I: "));
+    let lines: Vec<&str> = lines.collect();
+    let said = lines[lines.len().saturating_sub(LAST_LINES)..].join("; ");
+    Failure::Tool { tool: tool.name.to_owned(), ending: output.status.to_string(), said }
 }
 
 /// What `qemu-img info` says that matters here.
