@@ -76,11 +76,8 @@ pub struct Applied {
 /// # Errors
 /// When something of it cannot be done: then the host is as it was.
 pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Result<Applied, ProfileError> {
-    let failed = |why: Why| ProfileError {
-        profile: named.name.clone(),
-        host: host.worker.name().clone(),
-        why: Box::new(why),
-    };
+    let failed =
+        |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
     let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
     let site = Site {
         group: &group,
@@ -116,11 +113,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
     }
 }
 
-async fn put(
-    named: &Named,
-    site: &Site<'_>,
-    sets: &[KnobSet],
-) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
+async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
     let profile = &named.profile;
     let mut knobs = Vec::new();
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {

@@ -190,7 +190,8 @@ enum RawCount {
 impl TryFrom<RawCount> for Count {
     type Error = String;
     fn try_from(raw: RawCount) -> Result<Self, String> {
-        let times = |word: &str| word.strip_prefix('x')?.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
+        let times =
+            |word: &str| word.strip_prefix('x')?.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
         match raw {
             RawCount::Number(0) => Err("there is at least one guest".to_owned()),
             RawCount::Number(count) => Ok(Self::Exactly(count)),

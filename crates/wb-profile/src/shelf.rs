@@ -59,9 +59,10 @@ impl BadProfile {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
-            Self::Unknown { all, .. } => {
-                Some(format!("there are {}; one of your own is NAME.toml in ~/.config/weighbridge/profiles.d", all.join(", ")))
-            }
+            Self::Unknown { all, .. } => Some(format!(
+                "there are {}; one of your own is NAME.toml in ~/.config/weighbridge/profiles.d",
+                all.join(", ")
+            )),
             Self::Text { .. } => Some("`weighbridge schema profile` says what a profile can have".to_owned()),
             Self::Io { .. } => None,
         }
@@ -81,7 +82,8 @@ impl Shelf {
         for folder in folders {
             for path in files(folder)? {
                 let shown = path.display().to_string();
-                let text = std::fs::read_to_string(&path).map_err(|source| BadProfile::Io { path: shown.clone(), source })?;
+                let text =
+                    std::fs::read_to_string(&path).map_err(|source| BadProfile::Io { path: shown.clone(), source })?;
                 let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
                 shelf.put(&name, &text, &shown)?;
             }
@@ -156,7 +158,11 @@ mod tests {
     #[test]
     fn a_users_own_counts_and_a_wrong_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("Mine.toml"), "summary = 'x'\n[knobs]\nswappiness = 1\nthp = 'never'\nksm = false\n").unwrap();
+        std::fs::write(
+            folder.path().join("Mine.toml"),
+            "summary = 'x'\n[knobs]\nswappiness = 1\nthp = 'never'\nksm = false\n",
+        )
+        .unwrap();
         let shelf = Shelf::of(&[folder.path().to_owned(), folder.path().join("not-there")]).unwrap();
         let knobs = &shelf.get("Mine").unwrap().profile.knobs;
         assert_eq!(knobs.values().map(ToString::to_string).collect::<Vec<_>>(), ["off", "1", "never"]);

@@ -44,7 +44,9 @@ impl BadUse {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Profile(bad) => bad.help(),
-            Self::Params { .. } => Some(format!("a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", "))),
+            Self::Params { .. } => {
+                Some(format!("a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
+            }
             Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
             Self::Set { .. } => Some("`weighbridge tune apply --help` lists the sets".to_owned()),
         }
@@ -141,7 +143,8 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
     let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
     if given.keys().any(|key| key.replace('_', "-") == "grub-args") {
         return Err(bad("kernel arguments of a host need a reboot there and another back: set them before, with \
-            --host-setup-script and --host-setup-script-reboot".to_owned()));
+            --host-setup-script and --host-setup-script-reboot"
+            .to_owned()));
     }
     let given = given.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect();
     let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(error.to_string()))?;
@@ -212,8 +215,11 @@ mod tests {
 
     #[test]
     fn names_of_run_perf_become_knobs() {
-        let all = asked_of(&[r#"TunedHost:{"tuned_adm_profile":"latency-performance","irqbalance":false,"knobs":{"thp":"never"}}"#]);
-        let knobs: Vec<String> = all.unwrap()[0].profile.knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        let all = asked_of(&[
+            r#"TunedHost:{"tuned_adm_profile":"latency-performance","irqbalance":false,"knobs":{"thp":"never"}}"#,
+        ]);
+        let knobs: Vec<String> =
+            all.unwrap()[0].profile.knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
         assert_eq!(knobs, ["irqbalance=off", "thp=never", "tuned-profile=latency-performance"]);
     }
 

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::time::sleep;
 use wb_model::Found;
+use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
-use wb_sys::SysRoot;
 
 use crate::protocol::{Fault, Place};
 use crate::worker::Teardown;

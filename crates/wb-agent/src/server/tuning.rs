@@ -65,12 +65,7 @@ pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Ve
 
 impl Agent {
     /// Sets knobs until the group is torn down.
-    pub(super) fn tune(
-        &self,
-        group: u32,
-        knobs: &BTreeMap<String, String>,
-        strict: bool,
-    ) -> Result<Vec<Tuned>, Fault> {
+    pub(super) fn tune(&self, group: u32, knobs: &BTreeMap<String, String>, strict: bool) -> Result<Vec<Tuned>, Fault> {
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
         let knobs = wanted.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
         let set = KnobSet { name: BY.to_owned(), summary: String::new(), knobs };
@@ -89,11 +84,7 @@ impl Agent {
     }
 
     /// Changes something for a group through the undo log, which is taken where it is not ours yet.
-    fn for_group<T>(
-        &self,
-        group: u32,
-        change: impl FnOnce(&mut UndoLog) -> Result<T, UndoError>,
-    ) -> Result<T, Fault> {
+    fn for_group<T>(&self, group: u32, change: impl FnOnce(&mut UndoLog) -> Result<T, UndoError>) -> Result<T, Fault> {
         let group = self.group(group)?;
         let mut held = self.log.borrow_mut();
         let log = match held.as_mut() {

@@ -114,11 +114,12 @@ fn arguments(plan: &Plan<'_>) -> Result<Vec<String>, Why> {
     if plan.huge_pages {
         say("memorybacking", "hugepages=on".to_owned());
     }
-    words.extend(["--import", "--noautoconsole", "--transient", "--check", "all=off", "--print-xml", "--quiet"].map(str::to_owned));
-    let extra = shell_words::split(&guests.virt_install_extra).map_err(|error| Why::Xml {
-        file: "virt-install-extra".to_owned(),
-        what: error.to_string(),
-    })?;
+    words.extend(
+        ["--import", "--noautoconsole", "--transient", "--check", "all=off", "--print-xml", "--quiet"]
+            .map(str::to_owned),
+    );
+    let extra = shell_words::split(&guests.virt_install_extra)
+        .map_err(|error| Why::Xml { file: "virt-install-extra".to_owned(), what: error.to_string() })?;
     Ok(["virt-install".to_owned()].into_iter().chain(words).chain(extra).collect())
 }
 

@@ -52,7 +52,9 @@ pub(crate) fn sizes(guests: &Guests, params: &Params, facts: &Facts) -> Result<V
     let wanted = each as usize * count as usize;
     if wanted > for_guests.len() {
         let there = for_guests.len();
-        return Err(Why::NoRoom(format!("guests with CPUs of their own need {wanted}, and {there} are there for guests")));
+        return Err(Why::NoRoom(format!(
+            "guests with CPUs of their own need {wanted}, and {there} are there for guests"
+        )));
     }
     let pinned = for_guests.chunks(each as usize).take(count as usize);
     Ok(pinned.map(|cpus| Size { pinned: cpus.to_vec(), nodes: nodes(cpus, facts), ..size.clone() }).collect())
@@ -67,8 +69,7 @@ fn list(cpus: &Cpus, facts: &Facts) -> Vec<u32> {
 }
 
 fn nodes(cpus: &[u32], facts: &Facts) -> Vec<u32> {
-    let mut nodes: Vec<u32> =
-        facts.cpus.iter().filter(|cpu| cpus.contains(&cpu.id)).map(|cpu| cpu.node).collect();
+    let mut nodes: Vec<u32> = facts.cpus.iter().filter(|cpu| cpus.contains(&cpu.id)).map(|cpu| cpu.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes

@@ -85,7 +85,11 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     let found = Params::detect(worker).await?;
     let params = found.overridden_by(site.params);
     let sizes = layout::sizes(guests, &params, &facts)?;
-    let (virt, software) = virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), group).await?;
+    let folder = worker.scratch(Some(place(site).await?)).await?;
+    // libvirt runs guests as a user of its own, which has to get to their files.
+    run(group, ["chmod", "0711", folder.path()]).await?;
+    let (virt, software) =
+        virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
     if let Some(why) = software {
         site.tell(format!("guests run in software, whose figures say nothing of hardware: {why}"));
     }
@@ -97,9 +101,6 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     }
 
     let keys = Keys::new().await?;
-    let folder = worker.scratch(Some(place(site).await?)).await?;
-    // libvirt runs guests as a user of its own, which has to get to their files.
-    run(group, ["chmod", "0711", folder.path()]).await?;
     let mut begun = Vec::new();
     for (at, size) in sizes.iter().enumerate() {
         let name = site.guest(at + 1);
@@ -142,7 +143,11 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     let mut all = Vec::new();
     for guest in begun {
         let address = guest.address(guests.limit, site).await?;
-        keys.know(&guest.name, &address, &Gate { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() })?;
+        keys.know(
+            &guest.name,
+            &address,
+            &Gate { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() },
+        )?;
         let connected = guest.connect(guests.limit, &keys, site).await?;
         let made = Made {
             name: guest.name,
@@ -194,7 +199,12 @@ impl Begun {
             match connect(&host, site.program, &options).await {
                 Ok(connected) => return Ok(connected),
                 Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
-                    return Err(Why::NotReached { guest: self.name.clone(), limit, last, console: self.said(site).await });
+                    return Err(Why::NotReached {
+                        guest: self.name.clone(),
+                        limit,
+                        last,
+                        console: self.said(site).await,
+                    });
                 }
                 Err(_) => sleep(PAUSE).await,
             }

@@ -14,28 +14,18 @@ pub(crate) const CONNECTION: &str = "qemu:///system";
 
 /// Whether the host hands on packets that are for others.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
-/// The state of a domain or network that is there.
+/// The state of a domain or network that runs.
 const THERE: &str = "there";
-/// Says whether a name is in a list that virsh prints: a list that cannot be had is no empty one.
-const IS_LISTED: &str =
-    r#"all=$(virsh -q -c "$1" "$2" --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$3" && printf there || printf none"#;
+/// Says whether a domain runs: a list that cannot be had is no empty one.
+const IS_RUNNING: &str = r#"all=$(virsh -q -c "$1" list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Starts a domain from a file, or ends it.
-const DOMAIN: &str = r#"case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; *) exec virsh -q -c "$1" destroy "$2" >&2;; esac"#;
-/// Starts a network, or ends it and takes away the empty chains that libvirt leaves when no other is left.
-const NETWORK: &str = r#"
-case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; esac
-virsh -q -c "$1" net-destroy "$2" >&2 || exit
-[ -z "$(virsh -q -c "$1" net-list --name | tr -d ' \n')" ] || exit 0
-for tables in iptables ip6tables; do
-    command -v $tables >/dev/null || continue
-    for table in filter nat mangle; do
-        rules=$($tables -w -t $table -S 2>/dev/null | grep LIBVIRT_) || continue
-        printf '%s\n' "$rules" | sed -n 's/^-A /-D /p' | while read -r rule; do $tables -w -t $table $rule; done
-        printf '%s\n' "$rules" | sed -n 's/^-N //p' | while read -r chain; do $tables -w -t $table -X "$chain"; done
-    done
-done
-exit 0
-"#;
+const DOMAIN: &str =
+    r#"case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; *) exec virsh -q -c "$1" destroy "$2" >&2;; esac"#;
+/// Says whether a network runs.
+const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+/// Starts a network, or ends it. libvirt's chains of the packet filter stay, empty: it makes them once and fails where
+/// somebody took them away.
+const NETWORK: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
 
 /// Whether libvirt answers.
 ///
@@ -54,7 +44,7 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), Why> {
 pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), Why> {
     let step = Step::Command {
         name: format!("the guest {guest}"),
-        read: shell(IS_LISTED, &[CONNECTION, "list", domain]),
+        read: shell(IS_RUNNING, &[CONNECTION, domain]),
         write: shell(DOMAIN, &[CONNECTION, domain, xml, "{}"]),
     };
     group.change(step, Some(THERE.to_owned())).await?;
@@ -63,7 +53,7 @@ pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: 
 
 /// Has a network run, until the group is torn down where it did not.
 pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), Why> {
-    let read = shell(IS_LISTED, &[CONNECTION, "net-list", network]);
+    let read = shell(IS_NETWORK, &[CONNECTION, network]);
     if run(group, read.clone()).await?.trim() == THERE {
         return Ok(());
     }

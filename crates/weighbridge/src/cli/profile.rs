@@ -12,8 +12,10 @@ pub(crate) enum ProfileCommand {
     /// Print a profile as a file has it; a copy under another name is one of your own
     Show(ShowArgs),
     /// Bring hosts back from what runs that were killed have left there, and say what became of it
-    #[command(after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
-        the next run on the host does. exit status: 0 as it was, 3 where not all could be put back")]
+    #[command(
+        after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
+        the next run on the host does. exit status: 0 as it was, 3 where not all could be put back"
+    )]
     Revert(RevertArgs),
 }
 

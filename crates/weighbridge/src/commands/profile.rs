@@ -24,7 +24,9 @@ fn list(args: &ShelfArgs, console: &Console) -> Result<Exit, Error> {
         table.row(vec![named.name.to_string().into(), named.profile.summary.clone().into()]);
     }
     print_text(&table.draw(console.out))?;
-    print_text("\n`weighbridge profile show NAME` prints one; `weighbridge run --profiles NAME,… TEST` measures in them\n")?;
+    print_text(
+        "\n`weighbridge profile show NAME` prints one; `weighbridge run --profiles NAME,… TEST` measures in them\n",
+    )?;
     Ok(Exit::Fine)
 }
 

@@ -203,8 +203,7 @@ impl Asked {
     /// The cells that follow on these workers in a profile.
     pub(crate) fn plan(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
         let requests = self.requests_of(named)?;
-        let plan =
-            wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?;
+        let plan = wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?;
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }

@@ -8,8 +8,8 @@ use wb_compare::statistical::Verdict;
 use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfCase};
 use wb_model::Scope;
 use wb_model::secrets::masked_words;
-use wb_profile::Named;
 use wb_plan::{Catalogue, Plan, Sampling, Variant, Workers};
+use wb_profile::Named;
 use wb_stats::Rule;
 use wb_study::Study;
 
@@ -17,8 +17,8 @@ use super::question::{question, values};
 use super::referee::Referee;
 use super::tell;
 use crate::cli::variants::{AbArgs, One};
-use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::crew::localhost;
+use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one};
 use crate::console::Console;
 use crate::error::Error;
@@ -40,8 +40,11 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let folder = folder(&args.one.into, "weighbridge-ab");
     require_same(&folder, &asked)?;
     let mut asks = None;
-    let measuring =
-        Measuring { referee: Some(&enough), one_state: Some("ab"), ..Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts) };
+    let measuring = Measuring {
+        referee: Some(&enough),
+        one_state: Some("ab"),
+        ..Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts)
+    };
     let measured = measuring.carry_out(console, |workers, named| {
         let (plan, question) = plan(args, &asked, &referee, workers, named)?;
         asks = Some(question);
@@ -80,7 +83,13 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
 }
 
 /// The cells: those that are variants of one another in a block, none prepared for more than a sample.
-fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, workers: &Workers, named: &Named) -> Result<(Plan, Question), Error> {
+fn plan(
+    args: &AbArgs,
+    asked: &Asked,
+    referee: &Referee,
+    workers: &Workers,
+    named: &Named,
+) -> Result<(Plan, Question), Error> {
     let mut plan = asked.plan(Some(workers), named)?;
     let cases: Vec<String> = plan.cells.iter().map(|cell| referee.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
