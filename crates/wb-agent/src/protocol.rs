@@ -133,6 +133,19 @@ pub enum Request {
         group: u32,
         /// Their values.
         knobs: std::collections::BTreeMap<String, String>,
+        /// Whether one that cannot be set is a fault, and not only told.
+        strict: bool,
+    },
+    /// What agents that were killed had changed, and what became of it when this one started: a [`crate::LeftBehind`].
+    LeftBehind,
+    /// Makes one thing so until the group is torn down: whether anything had to be changed, `bool`.
+    Change {
+        /// The group.
+        group: u32,
+        /// The thing.
+        step: Box<wb_sys::undo::Step>,
+        /// What it is to be; none for one that is not to be there.
+        state: Option<String>,
     },
     /// Ends and removes a group: a [`crate::Teardown`].
     Teardown {

@@ -34,6 +34,8 @@ pub struct Crew {
     pub members: Vec<Member>,
     /// Those to which there is no way, and why.
     pub absent: BTreeMap<WorkerName, String>,
+    /// Machines that others of them run upon, and that measure nothing themselves.
+    pub below: Vec<Member>,
     /// Groups of them, by name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
 }

@@ -6,6 +6,7 @@ pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+pub(crate) mod profile;
 pub(crate) mod tune;
 pub(crate) mod variants;
 
@@ -124,6 +125,12 @@ pub(crate) enum Command {
     /// Show what stays of Weighbridge on machines, programs and images, and remove it
     #[command(after_help = clean::AFTER_HELP)]
     Clean(Box<clean::CleanArgs>),
+    /// States that hosts are put into for measuring: which there are, and what a killed run left of one
+    Profile {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<profile::ProfileCommand>,
+    },
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do

@@ -84,6 +84,12 @@ pub(crate) enum Error {
     /// An image that is not there.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
+    /// A profile that is none.
+    #[error(transparent)]
+    NoProfile(#[from] wb_profile::BadUse),
+    /// A host that could not be put into a profile.
+    #[error(transparent)]
+    State(#[from] wb_profile::ProfileError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -110,6 +116,8 @@ impl Diagnostic for Error {
             }
             Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
@@ -198,6 +206,14 @@ impl Place<'_> {
 }
 
 impl Error {
+    /// Tells it as something that does not end the command.
+    pub(crate) fn warn(&self) {
+        crate::console::tell!("warning: {self}");
+        if let Some(help) = self.help() {
+            crate::console::tell!("help: {help}");
+        }
+    }
+
     /// Tells it on standard error.
     pub(crate) fn tell(&self, console: &Console) -> Exit {
         match self {

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 use wb_model::secrets::masked_words;
 use wb_plan::{Plan, Workers};
+use wb_profile::Named;
 use wb_record::RunFolder;
 use wb_run::{Job, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{close, crew};
+use super::crew::{State, close, hosts, profiles, put};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
 use crate::cli::{HostFlags, IntoFlags};
@@ -33,6 +34,8 @@ pub(crate) struct Measuring<'a> {
     pub(crate) hosts: &'a HostFlags,
     /// Whoever holds cells against each other meanwhile.
     pub(crate) referee: Option<&'a Referee>,
+    /// The command, where it measures in one profile only.
+    pub(crate) one_state: Option<&'static str>,
 }
 
 /// Refuses a folder in which something else was measured: samples of both would not have been taken in turns.
@@ -55,47 +58,81 @@ pub(crate) struct Measured {
     pub(crate) end: RunEnd,
     /// All that the folder has now.
     pub(crate) study: Study,
+    /// How many profiles could not be applied, or not be brought back from.
+    unmet: usize,
 }
 
 impl<'a> Measuring<'a> {
     /// Into the folder of the flags, or one named after the time.
     pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked, hosts: &'a HostFlags) -> Self {
         let metadata = flags.metadata.iter().cloned().collect();
-        Self { folder, named: flags.into.is_some(), asked, metadata, hosts, referee: None }
+        Self { folder, named: flags.into.is_some(), asked, metadata, hosts, referee: None, one_state: None }
     }
 
-    /// Measures the plan that is made for this machine, records and studies it.
+    /// Measures the plans that are made for the machines in each profile, records and studies them.
     pub(crate) fn carry_out(
         self,
         console: &Console,
-        plan: impl FnOnce(&Workers) -> Result<Plan, Error>,
+        mut plan: impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
     ) -> Result<Measured, Error> {
+        let profiles = profiles(self.hosts)?;
+        if let Some(command) = self.one_state.filter(|_| profiles.len() > 1) {
+            let what = format!("`{command}` measures in one profile, and {} were named", profiles.len());
+            return Err(Error::Usage { what, help: format!("name one, and `{command}` once for each") });
+        }
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
-            let crew = crew(self.hosts, console).await?;
-            let plan = plan(&crew.workers())?;
+            let hosts = hosts(self.hosts, console).await?;
             let cancel = cancelled_by_signals();
-            let mut watcher = Watcher::new(console, self.folder);
-            let closing = crew.clone();
-            let job = Job {
-                folder: self.folder,
-                plan_name: masked_words(&self.asked.name),
-                plan_text: self.asked.text.clone(),
-                command: std::env::args().map(|word| masked_words(&word)).collect(),
-                seed: plan.sampling.seed.unwrap_or_else(rand::random),
-                metadata: self.metadata,
-                version: env!("CARGO_PKG_VERSION"),
-                program_sha256,
-                registry: &self.asked.registry,
-                crew,
-                cancel,
-                referee: self.referee,
-                plan,
-            };
-            let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
-            watcher.finish();
-            let closed = close(closing).await;
-            Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
+            let mut begun = false;
+            let mut ends = Ends::default();
+            let mut result = Ok(());
+            for named in &profiles {
+                let state = match in_time(put(named, &hosts, self.hosts, console), cancel.clone()).await {
+                    None => {
+                        ends.add(RunEnd::Interrupted);
+                        break;
+                    }
+                    Some(Ok(state)) => state,
+                    Some(Err(error)) if profiles.len() > 1 => {
+                        error.warn();
+                        ends.unmet += 1;
+                        continue;
+                    }
+                    Some(Err(error)) => {
+                        result = Err(error);
+                        break;
+                    }
+                };
+                let planned = plan(&state.crew.workers(), named);
+                let measured = match planned {
+                    Err(error) => Err(error),
+                    Ok(plan) => {
+                        let mut watcher = Watcher::new(console, self.folder);
+                        let job = self.job(plan, &state, &program_sha256, cancel.clone());
+                        let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
+                        watcher.finish();
+                        begun |= watcher.begun();
+                        end.map_err(Error::from)
+                    }
+                };
+                if !state.revert().await {
+                    ends.unmet += 1;
+                }
+                match measured {
+                    Ok(end) => ends.add(end),
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+                if ends.end == Some(RunEnd::Interrupted) {
+                    break;
+                }
+            }
+            let closed = close(hosts).await;
+            let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
+            Ok::<_, Error>((ends, begun))
         })?;
         if end.is_err() && begun {
             crate::console::tell!(
@@ -103,7 +140,11 @@ impl<'a> Measuring<'a> {
                 self.folder.display()
             );
         }
-        let end = end?;
+        let Ends { end, unmet } = end?;
+        let end = end.ok_or_else(|| Error::FellShort {
+            what: "no profile could be applied".to_owned(),
+            help: "the warnings above say why".to_owned(),
+        })?;
         let run = RunFolder::open(self.folder)?;
         let study = wb_study::study(&run, &self.asked.registry)?;
         wb_study::write_results(&run, &study)?;
@@ -111,7 +152,54 @@ impl<'a> Measuring<'a> {
             let line = resume_line(self.folder, self.named);
             crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");
         }
-        Ok(Measured { end, study })
+        Ok(Measured { end, study, unmet })
+    }
+
+    fn job<'b>(&'b self, plan: Plan, state: &State, program_sha256: &str, cancel: watch::Receiver<bool>) -> Job<'b> {
+        let states = state.standings.iter().map(|standing| serde_json::to_value(standing).unwrap_or_default());
+        Job {
+            folder: self.folder,
+            plan_name: masked_words(&self.asked.name),
+            plan_text: self.asked.text.clone(),
+            command: std::env::args().map(|word| masked_words(&word)).collect(),
+            seed: plan.sampling.seed.unwrap_or_else(rand::random),
+            metadata: self.metadata.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            program_sha256: program_sha256.to_owned(),
+            registry: &self.asked.registry,
+            crew: state.crew.clone(),
+            states: states.collect(),
+            cancel,
+            referee: self.referee,
+            plan,
+        }
+    }
+}
+
+/// How the runs in all profiles ended.
+#[derive(Default)]
+struct Ends {
+    /// All of them together; none where there was none.
+    end: Option<RunEnd>,
+    /// How many profiles could not be applied, or not be brought back from.
+    unmet: usize,
+}
+
+impl Ends {
+    fn add(&mut self, next: RunEnd) {
+        self.end = Some(match (self.end, next) {
+            (Some(RunEnd::Interrupted), _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
+            (None | Some(RunEnd::Complete), RunEnd::Complete) => RunEnd::Complete,
+            _ => RunEnd::Finished,
+        });
+    }
+}
+
+/// Waits for something, unless the user wants to end before.
+async fn in_time<T>(wanted: impl Future<Output = T>, mut cancel: watch::Receiver<bool>) -> Option<T> {
+    tokio::select! {
+        done = wanted => Some(done),
+        _ = cancel.wait_for(|cancelled| *cancelled) => None,
     }
 }
 
@@ -125,7 +213,7 @@ impl Measured {
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self.end {
             RunEnd::Interrupted => Some(Exit::Interrupted),
-            _ if self.short() > 0 => Some(Exit::FellShort),
+            _ if self.short() + self.unmet > 0 => Some(Exit::FellShort),
             _ => None,
         }
     }

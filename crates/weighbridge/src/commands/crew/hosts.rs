@@ -92,7 +92,10 @@ fn require_names(places: &[Place]) -> Result<(), Error> {
 fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
     let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
     let hosts: Vec<Host> = places.iter().filter_map(Place::there).cloned().collect();
-    if let Some(unused) = forced.unused(&hosts).next() {
+    let alone = places.is_empty().then(WorkerName::local);
+    let here: Vec<&WorkerName> = places.iter().filter_map(Place::here).chain(&alone).collect();
+    let is_here = |name: &&str| here.iter().any(|known| known.as_str() == *name);
+    if let Some(unused) = forced.unused(&hosts).find(|name| !is_here(name)) {
         let what = format!("--force-params says something of `{unused}`, which is none of the hosts");
         return Err(Error::Usage { what, help: "hosts are meant by their names or addresses".to_owned() });
     }
@@ -102,6 +105,12 @@ fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
         host.params = file.overridden_by(&host.params).overridden_by(&forced.of(host));
     }
     Ok(())
+}
+
+/// What is said of this machine, under a name.
+pub(super) fn forced_here(flags: &HostFlags, name: &WorkerName) -> Result<Params, Error> {
+    let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
+    Ok(forced.of_name(name.as_str()))
 }
 
 /// Says what there is to say of a host: what its user should know, and where it is not as was said.
