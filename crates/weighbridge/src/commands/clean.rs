@@ -10,7 +10,7 @@ use wb_profile::image::cache::{self as images, Entry};
 use wb_report::text::{Align, Table};
 use wb_run::Member;
 
-use super::crew::{close, crew};
+use super::crew::{close, hosts};
 use super::{print_text, runtime};
 use crate::cli::clean::CleanArgs;
 use crate::console::{Console, tell};
@@ -34,10 +34,10 @@ enum What {
 /// Shows what is there, asks, and removes it.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let crew = crew(&args.hosts, console).await?;
-        let done = clean_all(args, console, &crew.members).await;
-        let absent = !crew.absent.is_empty();
-        close(crew).await?;
+        let hosts = hosts(&args.hosts, console).await?;
+        let done = clean_all(args, console, &hosts.crew.members).await;
+        let absent = !hosts.crew.absent.is_empty();
+        close(hosts).await?;
         let done = done?;
         // What lies on a host to which there is no way is left.
         Ok(if absent && matches!(done, Exit::Fine | Exit::Nothing) { Exit::FellShort } else { done })
