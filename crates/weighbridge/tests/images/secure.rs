@@ -9,6 +9,18 @@ use wb_model::Sha256;
 
 use crate::lab::{Lab, has, has_qemu_img};
 
+/// A certificate that is nobody's but the server's.
+const CONFIGURATION: &str = "[req]
+distinguished_name = name
+x509_extensions = extensions
+prompt = no
+[name]
+CN = localhost
+[extensions]
+basicConstraints = critical, CA:FALSE
+subjectAltName = DNS:localhost
+";
+
 /// OpenSSL's server of a folder; killed when it is dropped.
 struct Secure(Child);
 
@@ -21,10 +33,10 @@ impl Drop for Secure {
 
 /// Serves the lab's folder with a certificate of its own, `cert`.
 fn serve(lab: &Lab, port: u16) -> Secure {
+    fs::write(lab.path("conf"), CONFIGURATION).unwrap();
     let make = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-    let name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-    let files = ["-keyout", &lab.path("key"), "-out", &lab.path("cert")];
-    let made = Command::new("openssl").args(make).args(name).args(files).stderr(Stdio::null()).status();
+    let files = ["-config", &lab.path("conf"), "-keyout", &lab.path("key"), "-out", &lab.path("cert")];
+    let made = Command::new("openssl").args(make).args(files).stderr(Stdio::null()).status();
     assert!(made.unwrap().success());
     let server = Command::new("openssl")
         .args(["s_server", "-quiet", "-WWW", "-accept", &port.to_string(), "-cert", "cert", "-key", "key"])
