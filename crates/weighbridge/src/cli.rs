@@ -1,6 +1,7 @@
 //! Every command and flag. Help, man page and completions are all made from here.
 
 pub(crate) mod bisect;
+pub(crate) mod clean;
 pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
@@ -127,6 +128,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<profile::ProfileCommand>,
     },
+    /// Show what stays of Weighbridge on machines, programs and images, and remove it
+    #[command(after_help = clean::AFTER_HELP)]
+    Clean(Box<clean::CleanArgs>),
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do

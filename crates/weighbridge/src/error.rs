@@ -87,6 +87,9 @@ pub(crate) enum Error {
     /// A host that could not be put into a profile.
     #[error(transparent)]
     State(#[from] wb_profile::ProfileError),
+    /// An image that is not there.
+    #[error(transparent)]
+    Image(#[from] wb_profile::image::ImageError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -111,6 +114,7 @@ impl Diagnostic for Error {
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
+            Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
