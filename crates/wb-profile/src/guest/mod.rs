@@ -88,6 +88,9 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     let folder = worker.scratch(Some(place(site).await?)).await?;
     // libvirt runs guests as a user of its own, which has to get to their files.
     run(group, ["chmod", "0711", folder.path()]).await?;
+    if guests.xml.is_none() {
+        virsh::require_pool(group, folder.path()).await?;
+    }
     let (virt, software) =
         virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
     if let Some(why) = software {

@@ -27,6 +27,11 @@ const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; pri
 /// somebody took them away.
 const NETWORK: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
 
+/// Says whether a pool is there.
+const IS_POOL: &str = r#"all=$(virsh -q -c "$1" pool-list --all --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+/// Makes a pool of a folder that is gone when it is ended, or ends it.
+const POOL: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2" dir --target "$3" >&2;; *) exec virsh -q -c "$1" pool-destroy "$2" >&2;; esac"#;
+
 /// Whether libvirt answers.
 ///
 /// # Errors
@@ -63,6 +68,18 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     }
     let write = shell(NETWORK, &[CONNECTION, network, "{}"]);
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
+    group.change(step, Some(THERE.to_owned())).await?;
+    Ok(())
+}
+
+/// Has libvirt know a folder as a pool, until the group is torn down: virt-install would define one that stays.
+pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Why> {
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    let step = Step::Command {
+        name: format!("libvirt's pool of {folder}"),
+        read: shell(IS_POOL, &[CONNECTION, name]),
+        write: shell(POOL, &[CONNECTION, name, folder, "{}"]),
+    };
     group.change(step, Some(THERE.to_owned())).await?;
     Ok(())
 }
