@@ -122,15 +122,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
+    /// Show what stays of Weighbridge on machines, programs and images, and remove it
+    #[command(after_help = clean::AFTER_HELP)]
+    Clean(Box<clean::CleanArgs>),
     /// States that hosts are put into for measuring: which there are, and what a killed run left of one
     Profile {
         /// What to do
         #[command(subcommand)]
         command: Box<profile::ProfileCommand>,
     },
-    /// Show what stays of Weighbridge on machines, programs and images, and remove it
-    #[command(after_help = clean::AFTER_HELP)]
-    Clean(Box<clean::CleanArgs>),
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do

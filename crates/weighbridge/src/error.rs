@@ -81,15 +81,15 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// An image that is not there.
+    #[error(transparent)]
+    Image(#[from] wb_profile::image::ImageError),
     /// A profile that is none.
     #[error(transparent)]
     NoProfile(#[from] wb_profile::BadUse),
     /// A host that could not be put into a profile.
     #[error(transparent)]
     State(#[from] wb_profile::ProfileError),
-    /// An image that is not there.
-    #[error(transparent)]
-    Image(#[from] wb_profile::image::ImageError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),

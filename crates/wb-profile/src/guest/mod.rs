@@ -202,6 +202,7 @@ impl Begun {
             match connect(&host, site.program, &options).await {
                 Ok(connected) => return Ok(connected),
                 Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
+                    let last = Box::new(last);
                     return Err(Why::NotReached {
                         guest: self.name.clone(),
                         limit,

@@ -15,7 +15,7 @@ use super::failure::shown;
 use super::{Failure, Image, ImageError};
 
 /// Variables that are the host's own, wherever the order comes from.
-const INHERITED: [&str; 10] = [
+const INHERITED: [&str; 12] = [
     CACHE_VARIABLE,
     "XDG_CACHE_HOME",
     "http_proxy",
@@ -26,6 +26,8 @@ const INHERITED: [&str; 10] = [
     "HTTPS_PROXY",
     "ALL_PROXY",
     "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
 
 /// Names another folder than the usual one for what stays on a machine.

@@ -4,6 +4,7 @@
 
 mod built;
 mod lab;
+mod secure;
 mod server;
 
 use std::fs;
