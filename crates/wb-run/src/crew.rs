@@ -51,6 +51,13 @@ impl Crew {
         Workers { all: here.chain(absent).collect(), groups: self.groups.clone() }
     }
 
+    /// Goes on without one of its members, and says why.
+    pub fn leave(&mut self, name: &WorkerName, why: String) -> Option<Member> {
+        let at = self.members.iter().position(|member| member.worker.name() == name)?;
+        self.absent.insert(name.clone(), why);
+        Some(self.members.remove(at))
+    }
+
     /// The one of this name.
     pub fn get(&self, name: &WorkerName) -> Option<&Member> {
         self.members.iter().find(|member| member.worker.name() == name)

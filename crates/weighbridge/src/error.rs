@@ -84,6 +84,12 @@ pub(crate) enum Error {
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
+    /// A secret that cannot be kept.
+    #[error(transparent)]
+    Secret(#[from] crate::secrets::SecretError),
+    /// The user ended it before there was anything to keep.
+    #[error("interrupted before anything was measured; what was done to machines is recorded, and the same line goes on")]
+    Interrupted,
     /// A kernel that could not be run.
     #[error("{0}")]
     Kernel(String),
@@ -105,6 +111,10 @@ impl Diagnostic for Error {
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
+            Self::Run(wb_run::RunError::Provision(error)) => {
+                error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
+            }
+            Self::Secret(error) => Some(Box::new(error.help())),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
@@ -209,6 +219,7 @@ impl Error {
         match self {
             Self::Nothing { .. } => Exit::Nothing,
             Self::FellShort { .. } => Exit::FellShort,
+            Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
         }
     }

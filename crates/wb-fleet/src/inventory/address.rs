@@ -87,7 +87,7 @@ impl Address {
     }
 
     /// The arguments by which ssh finds it.
-    pub(crate) fn arguments(&self) -> Vec<String> {
+    pub fn arguments(&self) -> Vec<String> {
         let port = self.port.map(|port| ["-p".to_owned(), port.to_string()]);
         let user = self.user.clone().map(|user| ["-l".to_owned(), user]);
         let named = port.into_iter().chain(user).flatten();

@@ -21,6 +21,12 @@ pub(crate) struct HostFlags {
     /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
     #[arg(long, value_name = "JSON")]
     pub(crate) force_params: Option<String>,
+    /// The distribution of all hosts, whatever is found: `debian-12`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) distro: Option<String>,
+    /// The distribution of all guests
+    #[arg(long, value_name = "NAME")]
+    pub(crate) guest_distro: Option<String>,
     /// Another configuration of ssh than your own, as `ssh -F` takes it
     #[arg(long, value_name = "FILE")]
     pub(crate) ssh_config: Option<PathBuf>,

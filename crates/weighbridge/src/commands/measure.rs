@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
-use wb_model::secrets::masked_words;
-use wb_plan::{Plan, Workers};
+use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
+use wb_plan::{Plan, Workers, masked};
 use wb_record::RunFolder;
 use wb_run::{Job, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{close, crew};
+use super::crew::{Ready, close, made_ready};
+use super::publish::{Publishing, State};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
-use crate::cli::{HostFlags, IntoFlags};
+use crate::cli::{HostFlags, IntoFlags, ReadyFlags};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::progress::Watcher;
+use crate::secrets;
 
 /// What is measured, and where it is recorded.
 pub(crate) struct Measuring<'a> {
@@ -31,6 +33,10 @@ pub(crate) struct Measuring<'a> {
     pub(crate) metadata: BTreeMap<String, String>,
     /// Where it is measured.
     pub(crate) hosts: &'a HostFlags,
+    /// What is done to machines first.
+    ready: Ready,
+    /// Whoever publishes it.
+    publishing: Option<Publishing>,
     /// Whoever holds cells against each other meanwhile.
     pub(crate) referee: Option<&'a Referee>,
 }
@@ -55,13 +61,29 @@ pub(crate) struct Measured {
     pub(crate) end: RunEnd,
     /// All that the folder has now.
     pub(crate) study: Study,
+    /// What is published of it.
+    pub(crate) published: State,
 }
 
 impl<'a> Measuring<'a> {
     /// Into the folder of the flags, or one named after the time.
-    pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked, hosts: &'a HostFlags) -> Self {
-        let metadata = flags.metadata.iter().cloned().collect();
-        Self { folder, named: flags.into.is_some(), asked, metadata, hosts, referee: None }
+    pub(crate) fn new(
+        folder: &'a Path,
+        flags: &IntoFlags,
+        asked: &'a Asked,
+        hosts: &'a HostFlags,
+        ready: &ReadyFlags,
+    ) -> Result<Self, Error> {
+        secrets::declare_all(&flags.secret_from)?;
+        let mut metadata: BTreeMap<String, String> = flags.metadata.iter().cloned().collect();
+        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata);
+        for (name, said) in [("distro", &hosts.distro), ("guest-distro", &hosts.guest_distro)] {
+            if let Some(said) = said {
+                metadata.entry(name.to_owned()).or_insert_with(|| said.clone());
+            }
+        }
+        let ready = Ready::read(ready)?;
+        Ok(Self { folder, named: flags.into.is_some(), asked, metadata, hosts, ready, publishing, referee: None })
     }
 
     /// Measures the plan that is made for this machine, records and studies it.
@@ -72,28 +94,34 @@ impl<'a> Measuring<'a> {
     ) -> Result<Measured, Error> {
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
-            let crew = crew(self.hosts, console).await?;
-            let plan = plan(&crew.workers())?;
             let cancel = cancelled_by_signals();
+            let crew = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            let plan = plan(&crew.workers())?;
+            secrets::refuse_in_names(&plan)?;
+            let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
             let mut watcher = Watcher::new(console, self.folder);
             let closing = crew.clone();
             let job = Job {
                 folder: self.folder,
                 plan_name: masked_words(&self.asked.name),
-                plan_text: self.asked.text.clone(),
-                command: std::env::args().map(|word| masked_words(&word)).collect(),
+                plan_text: self.asked.text.as_deref().map(masked::plan),
+                command: masked_arguments(std::env::args()),
                 seed: plan.sampling.seed.unwrap_or_else(rand::random),
-                metadata: self.metadata,
+                metadata: recorded(&self.metadata),
                 version: env!("CARGO_PKG_VERSION"),
                 program_sha256,
                 registry: &self.asked.registry,
                 crew,
                 cancel,
                 referee: self.referee,
+                publisher: publisher.as_ref(),
                 plan,
             };
             let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
             watcher.finish();
+            if let Some(publisher) = publisher {
+                publisher.close().await?;
+            }
             let closed = close(closing).await;
             Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
         })?;
@@ -111,8 +139,18 @@ impl<'a> Measuring<'a> {
             let line = resume_line(self.folder, self.named);
             crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");
         }
-        Ok(Measured { end, study })
+        let published = match end {
+            RunEnd::Interrupted => State::NotAsked,
+            RunEnd::Finished | RunEnd::Complete => super::publish::at_end(self.publishing.as_ref(), self.folder)?,
+        };
+        Ok(Measured { end, study, published })
     }
+}
+
+/// What is recorded of what the user said of the run.
+fn recorded(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = |(name, value): (&String, &String)| (name.clone(), without_passwords(&masked_value(name, value)));
+    metadata.iter().map(shown).collect()
 }
 
 impl Measured {
@@ -125,7 +163,7 @@ impl Measured {
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self.end {
             RunEnd::Interrupted => Some(Exit::Interrupted),
-            _ if self.short() > 0 => Some(Exit::FellShort),
+            _ if self.short() > 0 || self.published == State::Behind => Some(Exit::FellShort),
             _ => None,
         }
     }
@@ -142,7 +180,7 @@ pub(crate) fn folder(flags: &IntoFlags, word: &str) -> PathBuf {
 }
 
 /// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
-fn cancelled_by_signals() -> watch::Receiver<bool> {
+pub(super) fn cancelled_by_signals() -> watch::Receiver<bool> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

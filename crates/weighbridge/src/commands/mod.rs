@@ -12,6 +12,7 @@ mod man;
 mod measure;
 mod net;
 mod plan;
+mod publish;
 mod read;
 mod report;
 mod run;

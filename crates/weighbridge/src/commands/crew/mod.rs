@@ -1,6 +1,10 @@
 //! From flags to the workers of a run, and their end.
 
 mod hosts;
+mod ready;
+mod targets;
+
+use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
 use wb_fleet::{FleetError, Options, Program, connect_all};
@@ -8,6 +12,7 @@ use wb_model::WorkerName;
 use wb_run::{Crew, Member};
 
 use self::hosts::{Asked, Place, asked};
+pub(crate) use self::ready::{Ready, made_ready};
 use super::this_program;
 use crate::cli::HostFlags;
 use crate::console::Console;
@@ -19,11 +24,22 @@ const LOOPBACK: &str = "127.0.0.1";
 /// The workers that were asked for; this machine where none was. A host to which there is no way is told, and is no
 /// reason not to measure on the others.
 pub(crate) async fn crew(flags: &HostFlags, console: &Console) -> Result<Crew, Error> {
-    let Asked { places, groups } = asked(flags)?;
+    assembled(asked(flags)?, BTreeMap::new(), flags, console).await
+}
+
+/// The workers of these places, but for those that are left out already.
+async fn assembled(
+    asked: Asked,
+    absent: BTreeMap<WorkerName, String>,
+    flags: &HostFlags,
+    console: &Console,
+) -> Result<Crew, Error> {
+    let Asked { places, groups } = asked;
     if places.is_empty() {
         return Ok(Crew::alone(Member::of(local().await?).await?));
     }
-    let mut crew = Crew { groups, ..Crew::default() };
+    let mut crew = Crew { groups, absent, ..Crew::default() };
+    let places: Vec<Place> = places.into_iter().filter(|place| !crew.absent.contains_key(place.name())).collect();
     let all_here = places.iter().all(|place| matches!(place, Place::Here(_)));
     for name in places.iter().filter_map(Place::here) {
         let worker = Worker::here(name.clone(), &this_program()?).await?;
@@ -43,12 +59,8 @@ async fn reach(crew: &mut Crew, places: &[Place], flags: &HostFlags, console: &C
     if hosts.is_empty() {
         return Ok(());
     }
-    let path = this_program()?;
-    let program = Program::read(&path);
-    let program = program.map_err(|source| Error::File { path: path.display().to_string(), source })?;
-    let options = Options { ssh_config: flags.ssh_config.clone(), ..Options::default() };
     let mut failed = Vec::new();
-    for connected in connect_all(&hosts, &program, &options).await {
+    for connected in connect_all(&hosts, &program()?, &options(flags)).await {
         match connected {
             Ok(connected) => {
                 hosts::tell(&connected, console).await?;
@@ -65,6 +77,17 @@ async fn reach(crew: &mut Crew, places: &[Place], flags: &HostFlags, console: &C
     let last = if crew.members.is_empty() { failed.pop() } else { None };
     failed.iter().for_each(warn);
     last.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The program that is put on hosts: this one.
+fn program() -> Result<Program, Error> {
+    let path = this_program()?;
+    Program::read(&path).map_err(|source| Error::File { path: path.display().to_string(), source })
+}
+
+/// How hosts are connected to.
+fn options(flags: &HostFlags) -> Options {
+    Options { ssh_config: flags.ssh_config.clone(), ..Options::default() }
 }
 
 /// Tells of a host to which there is no way.

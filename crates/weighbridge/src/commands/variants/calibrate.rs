@@ -28,7 +28,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
     let folder = folder(&args.one.into, "weighbridge-calibrate");
     require_same(&folder, &asked)?;
     let mut asks = None;
-    let measured = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts).carry_out(console, |workers| {
+    let measured = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?.carry_out(console, |workers| {
         let plan = plan(args, &asked, workers)?;
         asks = Some(question(&asked, &plan, args.one.threshold, ERROR_RATE)?);
         Ok(plan)
