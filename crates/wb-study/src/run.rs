@@ -176,8 +176,15 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells
         measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
         machine: last.and_then(|entry| entry.facts.values().next()).map(machine::describe).unwrap_or_default(),
+        machines: last.map(machines).unwrap_or_default(),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
     }
+}
+
+/// The machines of an entry, each once.
+fn machines(entry: &wb_record::Entry) -> Vec<String> {
+    let names: BTreeSet<&String> = entry.facts.values().map(|facts| &facts.hostname).collect();
+    names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
 /// What the world's environment was before each entry and after it, where they differ.
