@@ -9,7 +9,7 @@ use crate::terms::Terms;
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The name under which this program itself can be replaced in a group.
 pub const OWN_PROGRAM: &str = "weighbridge";
@@ -133,6 +133,19 @@ pub enum Request {
         group: u32,
         /// Their values.
         knobs: std::collections::BTreeMap<String, String>,
+        /// Whether one that cannot be set is a fault, and not only told.
+        strict: bool,
+    },
+    /// What agents that were killed had changed, and what became of it when this one started: a [`crate::LeftBehind`].
+    LeftBehind,
+    /// Makes one thing so until the group is torn down: whether anything had to be changed, `bool`.
+    Change {
+        /// The group.
+        group: u32,
+        /// The thing.
+        step: Box<wb_sys::undo::Step>,
+        /// What it is to be; none for one that is not to be there.
+        state: Option<String>,
     },
     /// Ends and removes a group: a [`crate::Teardown`].
     Teardown {
@@ -264,8 +277,11 @@ pub struct Command {
     /// The program (searched for on `PATH` when it has no slash) and its arguments.
     pub argv: Vec<String>,
     /// More environment variables, or others of the same name. Every process has `PATH` and `HOME` as
-    /// the agent has them, `LANG=C`, `LC_ALL=C`, `TMPDIR` (its group's folder), and nothing else.
+    /// the agent has them, `LANG=C`, `LC_ALL=C`, `TMPDIR` (its group's folder), what it inherits, and nothing else.
     pub env: Vec<(String, String)>,
+    /// Variables that it has as the agent has them, those of them that the agent has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherit: Vec<String>,
     /// The folder that it starts in; its group's without.
     pub cwd: Option<String>,
     /// Its standard input; at once at its end when empty.
@@ -283,6 +299,7 @@ impl Command {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
             env: Vec::new(),
+            inherit: Vec::new(),
             cwd: None,
             stdin: Vec::new(),
             placement: Placement::default(),
@@ -299,6 +316,12 @@ impl Command {
     /// With one more environment variable.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// With these environment variables as the agent has them.
+    pub fn inherit<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.inherit.extend(names.into_iter().map(Into::into));
         self
     }
 

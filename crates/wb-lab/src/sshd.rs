@@ -52,7 +52,8 @@ impl SshHosts {
         fleet.key("user");
         fs::copy(fleet.path("user.pub"), fleet.path("authorized_keys")).unwrap();
         fs::write(fleet.path("known_hosts"), "").unwrap();
-        let enter = format!("#!/bin/sh\nexec ip netns exec {} ssh \"$@\"\n", fleet.lab.space(Self::DESK));
+        // By its path: this one may stand on the path before it.
+        let enter = format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.space(Self::DESK));
         fleet.script("ssh", &enter);
         fleet.configure("");
         Some(fleet)

@@ -64,10 +64,10 @@ impl Strings {
         }
         let together = masked_arguments(words.iter().map(|(_, text)| text));
         for ((at, text), shown_together) in words.into_iter().zip(together) {
-            let shown = match is_secret(name) {
-                true => MASK.to_owned(),
-                false if shown_together == text => shown(text),
-                false => shown_together,
+            let shown = match shown(text) {
+                _ if is_secret(name) => MASK.to_owned(),
+                unchanged if unchanged == text => shown_together,
+                shown => shown,
             };
             self.put(name, at, text, shown);
         }

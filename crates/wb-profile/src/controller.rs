@@ -76,9 +76,12 @@ impl Controller {
         hear: impl FnMut(&str),
     ) -> Result<Ended, WorkerError> {
         let Program { argv, env, stdin } = program;
-        let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let own =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut command = Command::new(argv).stdin(stdin).output_limit(OUTPUT);
-        command.env = own.chain(env).collect();
+        // An agent's processes speak C, in which some programs refuse to read anything else.
+        let locale = [("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
+        command.env = locale.into_iter().chain(own).chain(env).collect();
         command.cwd = std::env::current_dir().ok().and_then(|folder| Some(folder.to_str()?.to_owned()));
         let process = group.spawn(command).await?;
         let (finished, ()) = tokio::join!(process.wait(Some(limit)), listen(&process, limit, hear));

@@ -4,13 +4,27 @@
 //! has guests, the machines that measure in the host's place. Here is no test and no schedule; how hosts are reached is
 //! `wb-fleet`'s.
 //!
-//! Start with [`image`]: what a guest's disk is made from; and [`provision`], [`script`] and [`reboot`]: what is done to a
-//! host before any profile.
+//! Start with [`profile`] (what a profile is), then [`apply()`] (what is done on a host) and [`image`] (what a guest's
+//! disk is made from); and [`provision`], [`script`] and [`reboot`], what is done to a host before any profile.
 
+pub mod apply;
 pub mod controller;
+pub mod error;
+mod guest;
+mod host;
 pub mod image;
+pub mod profile;
 pub mod provision;
 pub mod reboot;
 pub mod script;
+pub mod shelf;
+mod site;
+pub mod usage;
 
+pub use apply::{Applied, HostAt, Means, Standing, apply, folders};
 pub use controller::Controller;
+pub use error::{ProfileError, Why};
+pub use guest::Made;
+pub use profile::{Named, Profile};
+pub use shelf::{BadProfile, Shelf};
+pub use usage::{BadUse, asked};

@@ -126,9 +126,14 @@ impl Script {
             Ok(finished) => {
                 let said = [&finished.stderr, &finished.stdout].map(|stream| last_lines(stream));
                 let said = said.into_iter().find(|said| !said.is_empty());
-                let how = said.map_or_else(|| finished.ending.to_string(), |said| format!("{}: {said}", finished.ending));
+                let how =
+                    said.map_or_else(|| finished.ending.to_string(), |said| format!("{}: {said}", finished.ending));
                 Ran {
-                    result: if finished.ending.is_success() { Ok(()) } else { Err(ScriptError::Failed { script, how }) },
+                    result: if finished.ending.is_success() {
+                        Ok(())
+                    } else {
+                        Err(ScriptError::Failed { script, how })
+                    },
                     log: log(&what, &finished.ending, &finished.stdout, &finished.stderr),
                     elapsed: finished.elapsed(),
                 }

@@ -176,11 +176,8 @@ impl Journal {
             Some(masked) => serde_json::to_vec(&masked),
             None => serde_json::to_vec(&line),
         });
-        let mut text = text.map_err(|error| RecordError::Io {
-            what: "write",
-            path: self.path.clone(),
-            source: error.into(),
-        })?;
+        let mut text =
+            text.map_err(|error| RecordError::Io { what: "write", path: self.path.clone(), source: error.into() })?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {

@@ -34,6 +34,8 @@ pub struct Crew {
     pub members: Vec<Member>,
     /// Those to which there is no way, and why.
     pub absent: BTreeMap<WorkerName, String>,
+    /// Machines that others of them run upon, and that measure nothing themselves.
+    pub below: Vec<Member>,
     /// Groups of them, by name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
 }
@@ -52,10 +54,9 @@ impl Crew {
     }
 
     /// Goes on without one of its members, and says why.
-    pub fn leave(&mut self, name: &WorkerName, why: String) -> Option<Member> {
-        let at = self.members.iter().position(|member| member.worker.name() == name)?;
+    pub fn leave(&mut self, name: &WorkerName, why: String) {
+        self.members.retain(|member| member.worker.name() != name);
         self.absent.insert(name.clone(), why);
-        Some(self.members.remove(at))
     }
 
     /// The one of this name.

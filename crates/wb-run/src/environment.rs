@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use serde::Serialize;
 use wb_model::WorkerName;
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
@@ -13,7 +14,7 @@ use crate::RunError;
 use crate::crew::Crew;
 
 /// Records what the workers are like at this moment: `environment/world-ENTRY-MOMENT.json` of the first,
-/// `…-MOMENT@WORKER.json` of the others.
+/// `…-MOMENT@WORKER.json` of the others, and of the hosts that guests run upon.
 pub async fn record(
     run: &RunFolder,
     entry: u32,
@@ -26,18 +27,27 @@ pub async fn record(
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
     let programs: Asked = needed.flatten().map(|need| (need.program, need.version)).collect();
-    for (at, member) in crew.members.iter().enumerate() {
+    for (at, member) in crew.members.iter().chain(&crew.below).enumerate() {
         let name = member.worker.name();
         if lost.contains(name) {
             continue;
         }
         let environment = member.worker.environment(programs.clone()).await?;
         let of = if at == 0 { String::new() } else { format!("@{name}") };
-        let path = run.environment(&format!("world-{entry}-{moment}{of}"));
-        let folder = path.parent().unwrap_or(run.path());
-        let unmade = |source| RecordError::Io { what: "create", path: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(unmade)?;
-        files::write_json(&path, &environment)?;
+        write(run, &format!("world-{entry}-{moment}{of}"), &environment)?;
     }
     Ok(())
+}
+
+/// Records what hosts were made to be: `environment/profile-ENTRY.json`.
+pub(crate) fn record_states(run: &RunFolder, entry: u32, states: &[serde_json::Value]) -> Result<(), RunError> {
+    if states.is_empty() { Ok(()) } else { write(run, &format!("profile-{entry}"), &states) }
+}
+
+fn write(run: &RunFolder, name: &str, what: &impl Serialize) -> Result<(), RunError> {
+    let path = run.environment(name);
+    let folder = path.parent().unwrap_or(run.path());
+    let unmade = |source| RecordError::Io { what: "create", path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(unmade)?;
+    Ok(files::write_json(&path, what)?)
 }

@@ -40,7 +40,8 @@ impl Publisher {
         what: What,
         cancel: &watch::Receiver<bool>,
     ) -> Result<Published, RecordError> {
-        let program = Program { argv: self.words.clone(), env: self.variables(run.path(), what.as_deref()), stdin: Vec::new() };
+        let program =
+            Program { argv: self.words.clone(), env: self.variables(run.path(), what.as_deref()), stdin: Vec::new() };
         let shown = shell_words::join(masked_arguments(&self.words));
         let mut cancel = cancel.clone();
         let ended = tokio::select! {
@@ -85,7 +86,10 @@ impl Publisher {
             all.push(("WEIGHBRIDGE_TEST".to_owned(), test.to_owned()));
             all.push(("WEIGHBRIDGE_TEST_FOLDER".to_owned(), run.join(test).display().to_string()));
         }
-        let said = self.metadata.iter().map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable(name)), value.clone()));
+        let said = self
+            .metadata
+            .iter()
+            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable(name)), value.clone()));
         all.extend(said);
         all
     }
@@ -150,7 +154,10 @@ mod tests {
         let one = ended("P/a/0000:-");
         assert_eq!(due(&[one.clone()]), [true, false, true]);
         assert_eq!(due(&[one.clone(), published(Some("P/a/0000"), Ok(()))]), [false, false, true]);
-        assert_eq!(due(&[one.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]), [true, false, false]);
+        assert_eq!(
+            due(&[one.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]),
+            [true, false, false]
+        );
         assert_eq!(due(&[one, published(None, Ok(())), ended("P/b/0000:-")]), [true, true, true]);
     }
 

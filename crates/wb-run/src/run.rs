@@ -45,6 +45,8 @@ pub struct Job<'a> {
     pub registry: &'a Registry,
     /// Where it is measured.
     pub crew: Crew,
+    /// What its hosts were made to be, for the record.
+    pub states: Vec<serde_json::Value>,
     /// Becomes true when the user wants to end.
     pub cancel: watch::Receiver<bool>,
     /// Whoever holds cells against each other while they are measured.
@@ -99,7 +101,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
             history,
         };
         let publisher = job.publisher;
-        Taking { bench, cells, ended: BTreeSet::new(), referee: None, publisher, watch: &mut watch }.publish_rest().await?;
+        Taking { bench, cells, ended: BTreeSet::new(), referee: None, publisher, watch: &mut watch }
+            .publish_rest()
+            .await?;
         return Ok(RunEnd::Complete);
     }
     if let Some(kept) = resume::other_work(&earlier, &cells, &plan.sampling) {
@@ -132,6 +136,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     };
     let boot_id = bench.crew.members.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
     bench.write(Event::EntryStarted { entry, boot_id })?;
+    environment::record_states(&bench.run, entry, &job.states)?;
     environment::record(&bench.run, entry, "before", &plan, registry, &bench.crew, &bench.lost).await?;
 
     let blocks = blocks(&plan.cells);

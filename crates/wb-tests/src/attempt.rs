@@ -273,7 +273,14 @@ impl Attempt {
         let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
         self.keep_process(
             name,
-            &Kept { argv: masked_arguments(&argv), env: recorded(&env), end: Some(end), start, placement: asked, ran: &finished.ran },
+            &Kept {
+                argv: masked_arguments(&argv),
+                env: recorded(&env),
+                end: Some(end),
+                start,
+                placement: asked,
+                ran: &finished.ran,
+            },
         )?;
         self.keep(&format!("{name}.stdout"), finished.stdout.clone());
         if !finished.stderr.is_empty() {
@@ -288,7 +295,10 @@ impl Attempt {
         let ran = service.look().await.map_err(lost)?;
         let Service { argv, env, placement, .. } = service;
         let shown = masked_arguments(argv);
-        self.keep_process(name, &Kept { argv: shown, env: recorded(env), end: None, start: None, placement, ran: &ran })?;
+        self.keep_process(
+            name,
+            &Kept { argv: shown, env: recorded(env), end: None, start: None, placement, ran: &ran },
+        )?;
         self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
         Ok(())
     }

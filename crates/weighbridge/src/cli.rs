@@ -5,6 +5,7 @@ pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+pub(crate) mod profile;
 mod ready;
 pub(crate) mod tune;
 pub(crate) mod variants;
@@ -122,6 +123,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
+    /// States that hosts are put into for measuring: which there are, and what a killed run left of one
+    Profile {
+        /// What to do
+        #[command(subcommand)]
+        command: Box<profile::ProfileCommand>,
+    },
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do
@@ -149,6 +156,12 @@ pub(crate) enum Command {
         kernel: Kernel,
         /// Its configuration as JSON
         config: String,
+    },
+    /// Work on this machine's cache of images, as a controller orders
+    #[command(hide = true)]
+    Images {
+        /// The order as JSON
+        order: String,
     },
     /// Serve as the agent on standard input and output
     #[command(hide = true)]

@@ -81,6 +81,12 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// A profile that is none.
+    #[error(transparent)]
+    NoProfile(#[from] wb_profile::BadUse),
+    /// A host that could not be put into a profile.
+    #[error(transparent)]
+    State(#[from] wb_profile::ProfileError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -88,7 +94,9 @@ pub(crate) enum Error {
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
     /// The user ended it before there was anything to keep.
-    #[error("interrupted before anything was measured; what was done to machines is recorded, and the same line goes on")]
+    #[error(
+        "interrupted before anything was measured; what was done to machines is recorded, and the same line goes on"
+    )]
     Interrupted,
     /// A kernel that could not be run.
     #[error("{0}")]
@@ -116,6 +124,8 @@ impl Diagnostic for Error {
             }
             Self::Secret(error) => Some(Box::new(error.help())),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
@@ -204,6 +214,14 @@ impl Place<'_> {
 }
 
 impl Error {
+    /// Tells it as something that does not end the command.
+    pub(crate) fn warn(&self) {
+        crate::console::tell!("warning: {self}");
+        if let Some(help) = self.help() {
+            crate::console::tell!("help: {help}");
+        }
+    }
+
     /// Tells it on standard error.
     pub(crate) fn tell(&self, console: &Console) -> Exit {
         match self {

@@ -40,7 +40,7 @@ impl SecretError {
         match self {
             Self::NoVariable { .. } | Self::File { .. } => "FILE, or env:NAME for a variable, is expected",
             Self::TooShort { .. } => "shorter ones would be masked all over, as parts of other words",
-            Self::InName { .. } => "give a parameter that holds it one value only, or pass it by a file",
+            Self::InName { .. } => "pass it by a file or a variable: what cells are called by is kept as it is",
         }
     }
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::time::sleep;
 use wb_model::Found;
+use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Entry, Owner, Reaped, ResourceUse, tree};
-use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::{Fault, Place};
 use crate::worker::Teardown;
@@ -63,8 +63,8 @@ pub(super) struct LiveGroup {
     pub(super) folder: PathBuf,
     /// What its processes find.
     pub(super) found: Found,
-    /// The undo log, where knobs are set for it.
-    pub(super) tuned: RefCell<Option<UndoLog>>,
+    /// The undo log's numbers of what is changed for it.
+    pub(super) changed: RefCell<BTreeSet<u32>>,
     pub(super) cgroup: Option<Cgroup>,
     /// The processes that were started in it, alive or not; their ids are their sessions' too.
     pub(super) roots: RefCell<BTreeSet<u32>>,
@@ -115,7 +115,7 @@ impl Agent {
             name,
             folder,
             found,
-            tuned: RefCell::default(),
+            changed: RefCell::default(),
             cgroup,
             roots: RefCell::default(),
             seen: RefCell::default(),
@@ -128,7 +128,7 @@ impl Agent {
     /// Ends every process of a group and removes it.
     pub(super) async fn teardown(&self, id: u32) -> Result<Teardown, Fault> {
         let group = self.group(id)?;
-        let report = self.end(&|| self.members(&group), group.cgroup.as_ref()).await;
+        let mut report = self.end(&|| self.members(&group), group.cgroup.as_ref()).await;
         if let Some(cgroup) = &group.cgroup {
             // A cgroup is busy for a moment after its last process was reaped.
             for _ in 0..100 {
@@ -139,9 +139,10 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
-        let untuned = Self::untune(group.tuned.take());
+        let put_back = self.put_back(&group.changed.take());
         self.home.drop_scratch(id)?;
-        untuned.map(|()| report)
+        report.put_back = put_back?;
+        Ok(report)
     }
 
     /// Ends whatever descends from the agent and belongs to no group any more.
@@ -206,7 +207,7 @@ impl Agent {
             let alive = members();
             if alive.is_empty() || start.elapsed() > PATIENCE {
                 let left = alive.into_iter().map(|entry| entry.pid).collect();
-                return Teardown { killed: killed.into_iter().collect(), left };
+                return Teardown { killed: killed.into_iter().collect(), left, put_back: Vec::new() };
             }
             killed.extend(alive.iter().map(|entry| entry.pid));
             match cgroup {

@@ -27,13 +27,14 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use wb_knobs::doctor::doctor;
 use wb_sys::cgroup::Cgroups;
-use wb_sys::{Environment, SysRoot};
+use wb_sys::{Environment, SysRoot, UndoLog};
 
 use crate::clock::{Reading, monotonic_ns, wall_ns};
 use crate::frame::{self, FrameError};
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
 use crate::silence::Heard;
 use crate::terms::{Terms, Welcome};
+use crate::worker::LeftBehind;
 
 use exclusive::Exclusive;
 use groups::LiveGroup;
@@ -207,6 +208,9 @@ struct Agent {
     groups: RefCell<BTreeMap<u32, Rc<LiveGroup>>>,
     processes: RefCell<BTreeMap<u32, Rc<LiveProcess>>>,
     recordings: RefCell<BTreeMap<u32, Rc<Recording>>>,
+    /// The undo log, while anything is changed for a group.
+    log: RefCell<Option<UndoLog>>,
+    left_behind: LeftBehind,
     last_id: Cell<u32>,
 }
 
@@ -219,7 +223,7 @@ impl Agent {
         let cgroups = Cgroups::find(&root);
         cgroups.remove_stale(&root);
         groups::end_stale(&root);
-        tuning::restore(&root);
+        let left_behind = tuning::restore(&root);
         let home = Home::new(&root).map_err(set_up("make its folder"))?;
         Ok(Self {
             root,
@@ -228,6 +232,8 @@ impl Agent {
             groups: RefCell::default(),
             processes: RefCell::default(),
             recordings: RefCell::default(),
+            log: RefCell::default(),
+            left_behind,
             last_id: Cell::new(0),
         })
     }
@@ -259,7 +265,9 @@ impl Agent {
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group { found } => Done::new(self.new_group(found)?),
             Request::Unsettable { knobs } => Done::new(tuning::unsettable(&self.root, &knobs)),
-            Request::Tune { group, knobs } => Done::new(self.tune(group, &knobs)?),
+            Request::Tune { group, knobs, strict } => Done::new(self.tune(group, &knobs, strict)?),
+            Request::LeftBehind => Done::new(&self.left_behind),
+            Request::Change { group, step, state } => Done::new(self.change(group, *step, state.as_deref())?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),
@@ -301,7 +309,8 @@ impl Agent {
 
     /// Ends and removes everything. To be called again does nothing.
     async fn close(&self) {
-        let groups: Vec<u32> = self.groups.borrow().keys().copied().collect();
+        // The last first: what it changed may stand on what an earlier one did.
+        let groups: Vec<u32> = self.groups.borrow().keys().rev().copied().collect();
         for group in groups {
             let _ = self.teardown(group).await;
         }

@@ -384,10 +384,13 @@ fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
         (GROUP_VARIABLE, group.name.clone()),
     ];
     let mut env: Vec<(String, String)> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
-    for (name, value) in group.found.env.iter().chain(&command.env) {
-        match env.iter_mut().find(|(known, _)| known == name) {
-            Some(known) => known.1.clone_from(value),
-            None => env.push((name.clone(), value.clone())),
+    let as_here = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+    let inherited = command.inherit.iter().filter_map(as_here);
+    let found = group.found.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+    for (name, value) in inherited.chain(found).chain(command.env.iter().cloned()) {
+        match env.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = value,
+            None => env.push((name, value)),
         }
     }
     env

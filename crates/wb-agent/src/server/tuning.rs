@@ -1,14 +1,15 @@
-//! Knobs that are set for a group and put back at its end, or by the next agent where this one is killed.
+//! What is changed for a group and put back at its end, or by the next agent where this one is killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use wb_knobs::KnobSet;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
-use wb_sys::undo::{Change, UndoError};
+use wb_sys::undo::{Change, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
+use crate::worker::{LeftBehind, PutBack};
 
 use super::Agent;
 
@@ -29,20 +30,31 @@ fn tell(line: &str) {
 }
 
 /// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
-pub(super) fn restore(root: &SysRoot) {
+pub(super) fn restore(root: &SysRoot) -> LeftBehind {
+    let mut left = LeftBehind::default();
     if !UndoLog::changes(root).is_ok_and(|changes| changes.iter().any(is_ours)) {
-        return;
+        return left;
     }
     match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
         Ok(undone) => {
-            for (change, how) in undone {
-                tell(&format!("note: a run that was killed had changed {}: {how}", change.step.what()));
-            }
+            left.put_back = undone.into_iter().map(put_back).collect();
+            left.put_back.iter().for_each(|PutBack { what, how }| {
+                tell(&format!("note: a run that was killed had changed {what}: {how}"));
+            });
         }
         // Somebody who is alive has them.
         Err(UndoError::Held { .. }) => {}
-        Err(error) => tell(&format!("warning: what a run that was killed had changed is not put back: {error}")),
+        Err(error) => {
+            let fault = format!("what a run that was killed had changed is not put back: {error}");
+            tell(&format!("warning: {fault}"));
+            left.fault = Some(fault);
+        }
     }
+    left
+}
+
+fn put_back((change, how): (Change, Undone)) -> PutBack {
+    PutBack { what: change.step.what(), how }
 }
 
 /// The knobs that cannot be set so, and why.
@@ -53,26 +65,53 @@ pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Ve
 
 impl Agent {
     /// Sets knobs until the group is torn down.
-    pub(super) fn tune(&self, group: u32, knobs: &BTreeMap<String, String>) -> Result<Vec<Tuned>, Fault> {
-        let group = self.group(group)?;
+    pub(super) fn tune(&self, group: u32, knobs: &BTreeMap<String, String>, strict: bool) -> Result<Vec<Tuned>, Fault> {
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
         let knobs = wanted.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
         let set = KnobSet { name: BY.to_owned(), summary: String::new(), knobs };
-        let mut log = UndoLog::open(&self.root, BY).map_err(|error| refused(&error))?;
-        let tuned = apply(&self.root, &set, &mut log);
-        *group.tuned.borrow_mut() = Some(log);
-        let tuned = tuned.map_err(|error| refused(&error))?;
+        let tuned = self.for_group(group, |log| apply(&self.root, &set, log))?;
         match tuned.iter().find_map(|one| Some((one, one.outcome.reason()?))) {
-            Some((one, reason)) => {
+            Some((one, reason)) if strict => {
                 Err(Fault::Refused { why: format!("{} cannot be {}: {reason}", one.knob, one.wanted) })
             }
-            None => Ok(tuned),
+            _ => Ok(tuned),
         }
     }
 
-    /// Puts back what was set for a group.
-    pub(super) fn untune(log: Option<UndoLog>) -> Result<(), Fault> {
-        let Some(mut log) = log else { return Ok(()) };
-        log.revert_where(is_ours).map(drop).map_err(|error| refused(&error))
+    /// Makes one thing so until the group is torn down.
+    pub(super) fn change(&self, group: u32, step: Step, state: Option<&str>) -> Result<bool, Fault> {
+        self.for_group(group, |log| log.change(step, state.map(str::as_bytes)))
+    }
+
+    /// Changes something for a group through the undo log, which is taken where it is not ours yet.
+    fn for_group<T>(&self, group: u32, change: impl FnOnce(&mut UndoLog) -> Result<T, UndoError>) -> Result<T, Fault> {
+        let group = self.group(group)?;
+        let mut held = self.log.borrow_mut();
+        let log = match held.as_mut() {
+            Some(log) => log,
+            None => held.insert(UndoLog::open(&self.root, BY).map_err(|error| refused(&error))?),
+        };
+        let numbers = |log: &UndoLog| log.open_changes().map(|change| change.number).collect::<BTreeSet<_>>();
+        let before = numbers(log);
+        let result = change(log);
+        group.changed.borrow_mut().extend(numbers(log).difference(&before));
+        Self::let_go(&mut held);
+        result.map_err(|error| refused(&error))
+    }
+
+    /// Puts back what was changed under these numbers.
+    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> Result<Vec<PutBack>, Fault> {
+        let mut held = self.log.borrow_mut();
+        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return Ok(Vec::new()) };
+        let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));
+        Self::let_go(&mut held);
+        undone.map(|all| all.into_iter().map(put_back).collect()).map_err(|error| refused(&error))
+    }
+
+    /// Others may change the machine again once nothing of ours is changed.
+    fn let_go(held: &mut Option<UndoLog>) {
+        if held.as_ref().is_some_and(|log| !log.open_changes().any(is_ours)) {
+            *held = None;
+        }
     }
 }

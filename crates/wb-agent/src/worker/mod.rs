@@ -29,7 +29,7 @@ pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
 pub use recording::Recording;
-pub use things::{Group, Scratch, Teardown};
+pub use things::{Group, LeftBehind, PutBack, Scratch, Teardown};
 pub use together::{Start, Together, start_together};
 
 /// How much of a file travels at once, in bytes.
@@ -165,6 +165,11 @@ impl Worker {
     /// Which of these knobs, by name or `NAME@TARGET`, cannot be set so on it, and why. Nothing is tried.
     pub async fn unsettable(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
         self.ask(Request::Unsettable { knobs }).await
+    }
+
+    /// What agents that were killed had changed there, and what became of it when this one started.
+    pub async fn left_behind(&self) -> Result<LeftBehind, WorkerError> {
+        self.ask(Request::LeftBehind).await
     }
 
     /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use wb_knobs::tune::Tuned;
 use wb_model::Nanos;
+use wb_sys::undo::{Step, Undone};
 
 use crate::protocol::{Command, Place, Request, Spawned};
 
@@ -18,6 +19,28 @@ pub struct Teardown {
     pub killed: Vec<u32>,
     /// Those that do not end even so: they hang inside the kernel.
     pub left: Vec<u32>,
+    /// What was changed for the group, the last first, and what became of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub put_back: Vec<PutBack>,
+}
+
+/// Something that was changed for a group, once that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBack {
+    /// What it is, for people.
+    pub what: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub how: Undone,
+}
+
+/// What agents that were killed had changed on a machine, when the next one started there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// What was changed, and what became of it.
+    pub put_back: Vec<PutBack>,
+    /// Why not all could be put back.
+    pub fault: Option<String>,
 }
 
 /// What belongs to one attempt. When it is dropped, whatever runs in it is killed, daemons included.
@@ -64,7 +87,23 @@ impl Group {
     /// # Errors
     /// When one of them cannot be set so, or somebody else is changing the machine.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<Vec<Tuned>, WorkerError> {
-        self.worker.ask(Request::Tune { group: self.place.id, knobs }).await
+        self.worker.ask(Request::Tune { group: self.place.id, knobs, strict: true }).await
+    }
+
+    /// The same for those that can be set; what hinders another is told with it.
+    ///
+    /// # Errors
+    /// When there is no such knob, or somebody else is changing the machine.
+    pub async fn tune_leniently(&self, knobs: BTreeMap<String, String>) -> Result<Vec<Tuned>, WorkerError> {
+        self.worker.ask(Request::Tune { group: self.place.id, knobs, strict: false }).await
+    }
+
+    /// Makes one thing so until it is torn down; whether anything had to be changed.
+    ///
+    /// # Errors
+    /// When it cannot be made so, or somebody else is changing the machine.
+    pub async fn change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
+        self.worker.ask(Request::Change { group: self.place.id, step: Box::new(step), state }).await
     }
 
     /// Starts to record what the system does, its processes being the workload: now, at every interval

@@ -85,6 +85,11 @@ impl ForcedParams {
         own.fold(self.all.clone(), |all, one| all.overridden_by(one))
     }
 
+    /// What it says of a machine that is known by its name alone.
+    pub fn of_name(&self, name: &str) -> Params {
+        self.one.get(name).map_or_else(|| self.all.clone(), |one| self.all.overridden_by(one))
+    }
+
     /// The names and addresses that are none of these hosts'.
     pub fn unused<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = &'a str> {
         let known = |key: &str| hosts.iter().any(|host| host.name.as_str() == key || host.address.host == key);

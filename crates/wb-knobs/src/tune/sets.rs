@@ -82,6 +82,11 @@ impl KnobSet {
 }
 
 impl Wanted {
+    /// What it is called where it is written: `io-scheduler@sda`.
+    pub fn key(&self) -> String {
+        self.target.as_ref().map_or(self.knob.clone(), |target| format!("{}@{target}", self.knob))
+    }
+
     /// `io-scheduler` or `io-scheduler@sda`, and a value.
     ///
     /// # Errors

@@ -15,7 +15,9 @@ pub const SHORTEST: usize = 6;
 
 /// Something that can be no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a secret of {length} characters would be masked all over, as a part of other words: {SHORTEST} are the fewest")]
+#[error(
+    "a secret of {length} characters would be masked all over, as a part of other words: {SHORTEST} are the fewest"
+)]
 pub struct TooShort {
     /// How long it is.
     pub length: usize,

@@ -1,7 +1,26 @@
 //! What a guest's disk is made from.
+//!
+//! [`Image`] is what a user asks for, [`ready`] has it lie on a host as a [`Base`], and [`Seed`] is the volume that tells
+//! a guest of it who it is. All of it lies in one folder of the host, which [`cache`](mod@cache) shows and empties.
+
+pub mod cache;
+pub mod catalogue;
+pub mod checksums;
+mod failure;
+mod host;
+pub mod order;
+mod ready;
+mod seed;
+mod spec;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use failure::Failure;
+pub use host::carry_out;
+pub use ready::{ImageError, Options, ready};
+pub use seed::{HostKey, Seed, SeedError};
+pub use spec::{BadImage, Built, Image, LocalFile, Named, Remote};
 
 /// An image that lies on a host, ready to have overlays made upon it. It is never written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

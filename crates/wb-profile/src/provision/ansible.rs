@@ -34,8 +34,7 @@ impl Ansible {
     /// The playbook's text.
     pub(super) fn text(&self) -> Result<Vec<u8>, BadProvisioner> {
         let path = || self.playbook.display().to_string();
-        std::fs::read(&self.playbook)
-            .map_err(|error| BadProvisioner::Playbook { path: path(), why: error.to_string() })
+        std::fs::read(&self.playbook).map_err(|error| BadProvisioner::Playbook { path: path(), why: error.to_string() })
     }
 
     pub(super) async fn run(

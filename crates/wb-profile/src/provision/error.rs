@@ -68,7 +68,9 @@ impl ProvisionError {
     /// The way out, where there is one to be told.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Missing { package: Some(package), .. } => Some(format!("install the package `{package}` on this machine")),
+            Self::Missing { package: Some(package), .. } => {
+                Some(format!("install the package `{package}` on this machine"))
+            }
             Self::Missing { .. } => {
                 Some("a provisioner of your own is an executable of this name: docs/provisioning.md".to_owned())
             }

@@ -124,7 +124,10 @@ mod tests {
             stderr: Vec::new(),
             elapsed: Nanos(0),
         };
-        outcome(&ended, &targets).into_values().map(|result| result.err().unwrap_or_else(|| "done".to_owned())).collect()
+        outcome(&ended, &targets)
+            .into_values()
+            .map(|result| result.err().unwrap_or_else(|| "done".to_owned()))
+            .collect()
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl FromStr for Provisioner {
     /// `NAME`, or `NAME:{JSON}`.
     fn from_str(text: &str) -> Result<Self, BadProvisioner> {
         let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if !is_name {
             return Err(BadProvisioner::Name { name: name.to_owned() });
         }

@@ -104,7 +104,7 @@ impl Steps {
                     tell(Told::Note(format!("`{worker}` is back after {seconds:.0} s")));
                     crew.members.iter_mut().filter(|it| it.worker.name() == &worker).for_each(|it| *it = back.clone());
                 }
-                Err(error) => leave_out(crew, &worker, error.to_string(), error.help(), tell).await,
+                Err(error) => leave_out(crew, &worker, &error.to_string(), error.help(), tell),
             }
         }
         Ok(())
@@ -112,13 +112,7 @@ impl Steps {
 }
 
 /// The same member after a reboot of its host.
-async fn again(
-    member: Member,
-    host: &Host,
-    boot: &str,
-    limit: Nanos,
-    ways: &Ways<'_>,
-) -> Result<Member, RebootError> {
+async fn again(member: Member, host: &Host, boot: &str, limit: Nanos, ways: &Ways<'_>) -> Result<Member, RebootError> {
     let Member { worker, address, .. } = member;
     let connected = reboot(worker, boot, host, ways.program, ways.options, limit).await?;
     Ok(Member { address, ..Member::of(connected.worker).await? })

@@ -94,14 +94,11 @@ pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, Re
     Ok(path)
 }
 
-/// Leaves a member out, ends its agent and tells it.
-async fn leave_out(crew: &mut Crew, name: &WorkerName, why: String, help: Option<String>, tell: Tell<'_>) {
-    let why = masked_words(&why);
+/// Goes on without a member, and tells it. Its agent stays for whoever has to bring its machine back.
+fn leave_out(crew: &mut Crew, name: &WorkerName, why: &str, help: Option<String>, tell: Tell<'_>) {
+    let why = masked_words(why);
     tell(Told::LeftOut { what: format!("`{name}` is left out: {why}"), help });
-    if let Some(member) = crew.leave(name, why) {
-        // What is lost already cannot be ended.
-        let _ = member.worker.close().await;
-    }
+    crew.leave(name, why);
 }
 
 /// Hosts that are left out, and why.

@@ -63,7 +63,7 @@ impl Steps {
                 Ok(()) => tell(Told::Note(format!("`{worker}` is set up by {}", script.name()))),
                 Err(error) => {
                     let help = format!("all that it said is in {}", self.run.path().join(log).display());
-                    leave_out(crew, &worker, format!("the {} script {error}", kind.name()), Some(help), tell).await;
+                    leave_out(crew, &worker, &format!("the {} script {error}", kind.name()), Some(help), tell);
                 }
             }
         }
@@ -87,7 +87,9 @@ impl Steps {
             Event::RebootEnded(ended) if ended.worker == *worker && ended.boot_id == from => {
                 Some(ended.next_boot_id.as_deref() == Some(to))
             }
-            Event::RebootStarted { worker: started, boot_id } if started == worker && boot_id == from => Some(from != to),
+            Event::RebootStarted { worker: started, boot_id } if started == worker && boot_id == from => {
+                Some(from != to)
+            }
             _ => None,
         });
         last == Some(true)

@@ -1,4 +1,4 @@
-//! Which machines measure.
+//! Which machines measure, and in which state.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub(crate) struct HostFlags {
     /// The inventory (hosts.toml); without --hosts all its hosts measure
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
-    /// Folders with what belongs to hosts, such as run-perf's hosts/ADDRESS.yaml
+    /// Folders with what belongs to hosts: run-perf's hosts/ADDRESS.yaml, profiles.d, the XML of guests
     #[arg(long, value_name = "DIR")]
     pub(crate) paths: Vec<PathBuf>,
     /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
@@ -27,6 +27,10 @@ pub(crate) struct HostFlags {
     /// The distribution of all guests
     #[arg(long, value_name = "NAME")]
     pub(crate) guest_distro: Option<String>,
+    /// States that they are put into, one after the other, and brought back from: `Localhost,TunedHost`,
+    /// `'DefaultLibvirt:{"force_guest_cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
+    #[arg(long, value_name = "PROFILE[:JSON]")]
+    pub(crate) profiles: Vec<String>,
     /// Another configuration of ssh than your own, as `ssh -F` takes it
     #[arg(long, value_name = "FILE")]
     pub(crate) ssh_config: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What runs inside this process: one kernel, or the agent.
+//! What runs inside this process: one kernel, an order on images, or the agent.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,18 @@ fn report<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
     let report = run(&config).map_err(|error| Error::Kernel(error.to_string()))?;
     let line = serde_json::to_string(&report).map_err(|error| Error::Kernel(error.to_string()))?;
     print_text(&format!("{line}\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// Carries out an order on this machine's images. How it went is told in the lines that it writes.
+pub(crate) fn images(order: &str) -> Result<Exit, Error> {
+    let order = serde_json::from_str(order).map_err(|error| Error::Usage {
+        what: format!("this is no order on images: {error}"),
+        help: "orders come from a controller of the same version; `weighbridge clean` shows and removes images"
+            .to_owned(),
+    })?;
+    let told = wb_profile::image::carry_out(&order, &mut std::io::stdout().lock());
+    told.map_err(|source| Error::File { path: "standard output".to_owned(), source })?;
     Ok(Exit::Fine)
 }
 

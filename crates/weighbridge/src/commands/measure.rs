@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
 use wb_plan::{Plan, Workers, masked};
+use wb_profile::Named;
 use wb_record::RunFolder;
-use wb_run::{Job, Referee, RunEnd};
+use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{Ready, close, made_ready};
-use super::publish::{Publishing, State};
+use super::crew::{Ready, State, close, made_ready, profiles, put};
+use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
 use crate::cli::{HostFlags, IntoFlags, ReadyFlags};
@@ -39,6 +40,8 @@ pub(crate) struct Measuring<'a> {
     publishing: Option<Publishing>,
     /// Whoever holds cells against each other meanwhile.
     pub(crate) referee: Option<&'a Referee>,
+    /// The command, where it measures in one profile only.
+    pub(crate) one_state: Option<&'static str>,
 }
 
 /// Refuses a folder in which something else was measured: samples of both would not have been taken in turns.
@@ -62,7 +65,9 @@ pub(crate) struct Measured {
     /// All that the folder has now.
     pub(crate) study: Study,
     /// What is published of it.
-    pub(crate) published: State,
+    pub(crate) published: publish::State,
+    /// How many profiles could not be applied, or not be brought back from.
+    unmet: usize,
 }
 
 impl<'a> Measuring<'a> {
@@ -83,47 +88,94 @@ impl<'a> Measuring<'a> {
             }
         }
         let ready = Ready::read(ready)?;
-        Ok(Self { folder, named: flags.into.is_some(), asked, metadata, hosts, ready, publishing, referee: None })
+        Ok(Self {
+            folder,
+            named: flags.into.is_some(),
+            asked,
+            metadata,
+            hosts,
+            ready,
+            publishing,
+            referee: None,
+            one_state: None,
+        })
     }
 
-    /// Measures the plan that is made for this machine, records and studies it.
+    /// Measures the plans that are made for the machines in each profile, records and studies them.
     pub(crate) fn carry_out(
         self,
         console: &Console,
-        plan: impl FnOnce(&Workers) -> Result<Plan, Error>,
+        mut plan: impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
     ) -> Result<Measured, Error> {
+        let profiles = profiles(self.hosts)?;
+        if let Some(command) = self.one_state.filter(|_| profiles.len() > 1) {
+            let what = format!("`{command}` measures in one profile, and {} were named", profiles.len());
+            return Err(Error::Usage { what, help: format!("name one, and `{command}` once for each") });
+        }
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
             let cancel = cancelled_by_signals();
-            let crew = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
-            let plan = plan(&crew.workers())?;
-            secrets::refuse_in_names(&plan)?;
+            let hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
-            let mut watcher = Watcher::new(console, self.folder);
-            let closing = crew.clone();
-            let job = Job {
-                folder: self.folder,
-                plan_name: masked_words(&self.asked.name),
-                plan_text: self.asked.text.as_deref().map(masked::plan),
-                command: masked_arguments(std::env::args()),
-                seed: plan.sampling.seed.unwrap_or_else(rand::random),
-                metadata: recorded(&self.metadata),
-                version: env!("CARGO_PKG_VERSION"),
-                program_sha256,
-                registry: &self.asked.registry,
-                crew,
-                cancel,
-                referee: self.referee,
-                publisher: publisher.as_ref(),
-                plan,
-            };
-            let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
-            watcher.finish();
+            let mut begun = false;
+            let mut ends = Ends::default();
+            let mut result = Ok(());
+            for named in &profiles {
+                let mut state = match in_time(put(named, &hosts, self.hosts, console), cancel.clone()).await {
+                    None => {
+                        ends.add(RunEnd::Interrupted);
+                        break;
+                    }
+                    Some(Ok(state)) => state,
+                    Some(Err(error)) if profiles.len() > 1 => {
+                        error.warn();
+                        ends.unmet += 1;
+                        continue;
+                    }
+                    Some(Err(error)) => {
+                        result = Err(error);
+                        break;
+                    }
+                };
+                let set_up = in_time(self.ready.set_up_workers(self.folder, &mut state.crew), cancel.clone()).await;
+                let planned = set_up.map(|set_up| {
+                    set_up?;
+                    let plan = plan(&state.crew.workers(), named)?;
+                    secrets::refuse_in_names(&plan)?;
+                    Ok(plan)
+                });
+                let measured = match planned {
+                    None => Ok(RunEnd::Interrupted),
+                    Some(Err(error)) => Err(error),
+                    Some(Ok(plan)) => {
+                        let mut watcher = Watcher::new(console, self.folder);
+                        let job = self.job(plan, &state, &program_sha256, publisher.as_ref(), cancel.clone());
+                        let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
+                        watcher.finish();
+                        begun |= watcher.begun();
+                        end.map_err(Error::from)
+                    }
+                };
+                if !state.revert().await {
+                    ends.unmet += 1;
+                }
+                match measured {
+                    Ok(end) => ends.add(end),
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+                if ends.end == Some(RunEnd::Interrupted) {
+                    break;
+                }
+            }
             if let Some(publisher) = publisher {
                 publisher.close().await?;
             }
-            let closed = close(closing).await;
-            Ok::<_, Error>((end.map_err(Error::from).and_then(|end| Ok(closed.map(|()| end)?)), watcher.begun()))
+            let closed = close(hosts).await;
+            let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
+            Ok::<_, Error>((ends, begun))
         })?;
         if end.is_err() && begun {
             crate::console::tell!(
@@ -131,7 +183,11 @@ impl<'a> Measuring<'a> {
                 self.folder.display()
             );
         }
-        let end = end?;
+        let Ends { end, unmet } = end?;
+        let end = end.ok_or_else(|| Error::FellShort {
+            what: "no profile could be applied".to_owned(),
+            help: "the warnings above say why".to_owned(),
+        })?;
         let run = RunFolder::open(self.folder)?;
         let study = wb_study::study(&run, &self.asked.registry)?;
         wb_study::write_results(&run, &study)?;
@@ -140,10 +196,65 @@ impl<'a> Measuring<'a> {
             crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");
         }
         let published = match end {
-            RunEnd::Interrupted => State::NotAsked,
-            RunEnd::Finished | RunEnd::Complete => super::publish::at_end(self.publishing.as_ref(), self.folder)?,
+            RunEnd::Interrupted => publish::State::NotAsked,
+            RunEnd::Finished | RunEnd::Complete => publish::at_end(self.publishing.as_ref(), self.folder)?,
         };
-        Ok(Measured { end, study, published })
+        Ok(Measured { end, study, published, unmet })
+    }
+
+    fn job<'b>(
+        &'b self,
+        plan: Plan,
+        state: &State,
+        program_sha256: &str,
+        publisher: Option<&'b Publisher>,
+        cancel: watch::Receiver<bool>,
+    ) -> Job<'b> {
+        let states = state.standings.iter().map(|standing| serde_json::to_value(standing).unwrap_or_default());
+        Job {
+            folder: self.folder,
+            plan_name: masked_words(&self.asked.name),
+            plan_text: self.asked.text.as_deref().map(masked::plan),
+            command: masked_arguments(std::env::args()),
+            seed: plan.sampling.seed.unwrap_or_else(rand::random),
+            metadata: recorded(&self.metadata),
+            version: env!("CARGO_PKG_VERSION"),
+            program_sha256: program_sha256.to_owned(),
+            registry: &self.asked.registry,
+            crew: state.crew.clone(),
+            states: states.collect(),
+            cancel,
+            referee: self.referee,
+            publisher,
+            plan,
+        }
+    }
+}
+
+/// How the runs in all profiles ended.
+#[derive(Default)]
+struct Ends {
+    /// All of them together; none where there was none.
+    end: Option<RunEnd>,
+    /// How many profiles could not be applied, or not be brought back from.
+    unmet: usize,
+}
+
+impl Ends {
+    fn add(&mut self, next: RunEnd) {
+        self.end = Some(match (self.end, next) {
+            (Some(RunEnd::Interrupted), _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
+            (None | Some(RunEnd::Complete), RunEnd::Complete) => RunEnd::Complete,
+            _ => RunEnd::Finished,
+        });
+    }
+}
+
+/// Waits for something, unless the user wants to end before.
+async fn in_time<T>(wanted: impl Future<Output = T>, mut cancel: watch::Receiver<bool>) -> Option<T> {
+    tokio::select! {
+        done = wanted => Some(done),
+        _ = cancel.wait_for(|cancelled| *cancelled) => None,
     }
 }
 
@@ -163,7 +274,7 @@ impl Measured {
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self.end {
             RunEnd::Interrupted => Some(Exit::Interrupted),
-            _ if self.short() > 0 || self.published == State::Behind => Some(Exit::FellShort),
+            _ if self.short() + self.unmet > 0 || self.published == publish::State::Behind => Some(Exit::FellShort),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use wb_model::counted;
 use wb_plan::{Cell, Plan};
 use wb_report::text::{Align, Table};
 
-use super::crew::{close, crew};
+use super::crew::{close, hosts, profiles};
 use super::what::asked;
 use super::{lasting, print_json, print_text, runtime};
 use crate::cli::PlanArgs;
@@ -17,17 +17,28 @@ use crate::exit::Exit;
 /// Shows what a run would do.
 pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
-    let plan = if args.no_worker {
-        asked.plan(None)?
-    } else {
-        runtime()?.block_on(async {
-            let crew = crew(&args.what.hosts, console).await?;
-            let mut plan = asked.plan(Some(&crew.workers()))?;
-            wb_run::provenance::require(&mut plan, &asked.registry, &crew).await?;
-            close(crew).await?;
-            Ok::<Plan, Error>(plan)
-        })?
-    };
+    let profiles = profiles(&args.what.hosts)?;
+    let (known, open): (Vec<_>, Vec<_>) =
+        profiles.iter().partition(|named| !args.no_worker && named.profile.guests.is_none());
+    let mut plans = Vec::new();
+    if !known.is_empty() {
+        plans = runtime()?.block_on(async {
+            let hosts = hosts(&args.what.hosts, console).await?;
+            let mut plans = Vec::new();
+            for named in known {
+                let mut plan = asked.plan(Some(&hosts.crew.workers()), named)?;
+                wb_run::provenance::require(&mut plan, &asked.registry, &hosts.crew).await?;
+                plans.push(plan);
+            }
+            close(hosts).await?;
+            Ok::<Vec<Plan>, Error>(plans)
+        })?;
+    }
+    // Guests are not there yet: what depends on them is open.
+    for named in open {
+        plans.push(asked.plan(None, named)?);
+    }
+    let plan = together(plans);
     if args.json {
         print_json(&plan)?
     } else {
@@ -35,6 +46,19 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     }
     let falls_short = plan.cells.iter().any(|cell| cell.unsupported.is_some());
     Ok(if falls_short { Exit::FellShort } else { Exit::Fine })
+}
+
+/// Several plans as one, their blocks one after the other.
+fn together(plans: Vec<Plan>) -> Plan {
+    let mut plans = plans.into_iter();
+    let mut all = plans.next().unwrap_or_else(|| unreachable!("there is a profile"));
+    for mut plan in plans {
+        let blocks = all.cells.iter().map(|cell| cell.block + 1).max().unwrap_or(0);
+        plan.cells.iter_mut().for_each(|cell| cell.block += blocks);
+        all.cells.extend(plan.cells);
+        all.left_out.extend(plan.left_out);
+    }
+    all
 }
 
 fn drawn(plan: &Plan, console: &Console) -> String {

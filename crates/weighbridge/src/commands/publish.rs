@@ -18,7 +18,7 @@ use crate::error::Error;
 const RUN_PERF: &str = "pbench_server_publish";
 
 /// How it is published.
-pub(super) struct Publishing {
+pub(crate) struct Publishing {
     words: Vec<String>,
     metadata: BTreeMap<String, String>,
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let folder = folder(&args.into, "weighbridge");
     let measuring = Measuring::new(&folder, &args.into, &asked, &args.what.hosts, &args.ready)?;
-    let measured = measuring.carry_out(console, |workers| asked.plan(Some(workers)))?;
+    let measured = measuring.carry_out(console, |workers, named| asked.plan(Some(workers), named))?;
     if args.json {
         print_json(&measured.study)?;
     } else {

@@ -172,7 +172,7 @@ fn is_alike(one: &Tuned, next: &Tuned) -> bool {
 }
 
 /// Every set there is, shipped and the user's.
-fn all_sets() -> Result<Vec<KnobSet>, Error> {
+pub(crate) fn all_sets() -> Result<Vec<KnobSet>, Error> {
     let mut sets = KnobSet::shipped();
     let folder = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_model::{Aslr, HugePages, ProfileName, Value, counted};
+use wb_model::{Aslr, HugePages, Value, counted};
 use wb_plan::request::{Form, Written};
 use wb_plan::{Catalogue, Cell, Given, Plan, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
+use wb_profile::Named;
 use wb_tests::Registry;
 
 pub(crate) use super::definitions::registry;
@@ -14,6 +15,9 @@ use super::lasting;
 use crate::cli::variants::One;
 use crate::cli::{AttemptFlags, PlacementFlags, SamplingFlags, What};
 use crate::error::Error;
+
+/// What stands for the tests that were asked for, among a profile's own.
+const GIVEN: &str = "$@";
 
 /// What was asked for.
 pub(crate) struct Asked {
@@ -201,15 +205,28 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
 }
 
 impl Asked {
-    /// The cells that follow on these workers.
-    pub(crate) fn plan(&self, workers: Option<&Workers>) -> Result<Plan, Error> {
-        let profile = ProfileName::localhost();
-        let plan = wb_plan::expand(&self.requests, &self.sampling, &self.registry, workers, &profile, &self.selection)?;
+    /// The cells that follow on these workers in a profile.
+    pub(crate) fn plan(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
+        let requests = self.requests_of(named)?;
+        let plan = wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?;
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }
         warn_of_budget(&plan);
         Ok(plan)
+    }
+
+    /// The tests of a profile: its own, among which `$@` stands for those that were asked for, or just these.
+    fn requests_of(&self, named: &Named) -> Result<Vec<Request>, Error> {
+        let Some(tests) = &named.profile.tests else { return Ok(self.requests.clone()) };
+        let mut requests = Vec::new();
+        for test in tests {
+            match test.as_str() {
+                GIVEN => requests.extend(self.requests.iter().cloned()),
+                own => requests.push(spec::parse(own)?),
+            }
+        }
+        Ok(requests)
     }
 
     fn nothing(&self, plan: &Plan) -> Error {

@@ -10,7 +10,8 @@ fn steps(lab: &Lab) -> Vec<String> {
     let of = |line: &serde_json::Value| {
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
         let place = text("host") + &text("worker");
-        let is_step = matches!(line["event"].as_str(), Some("provisioned" | "script-ran" | "reboot-started" | "reboot-ended"));
+        let is_step =
+            matches!(line["event"].as_str(), Some("provisioned" | "script-ran" | "reboot-started" | "reboot-ended"));
         is_step.then(|| format!("{} {}{place} {}", text("event"), text("script"), text("outcome")).trim().to_owned())
     };
     journal.iter().filter_map(of).collect()
@@ -31,7 +32,10 @@ fn a_command_provisions_each_host_once_in_a_run_and_what_fails_is_left_out() {
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["measured", "unsupported"]);
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0@a.log")).unwrap();
-    assert!(log.contains("sh prov.sh a localhost\nexit status 0\n") && log.contains("provisioning a at localhost"), "{log}");
+    assert!(
+        log.contains("sh prov.sh a localhost\nexit status 0\n") && log.contains("provisioning a at localhost"),
+        "{log}"
+    );
     assert_eq!(steps(&lab), ["provisioned a done", "provisioned b failed"]);
     // What failed is tried again, and nothing else.
     let again = lab.ran(lab.command(&line).arg(given));
@@ -52,10 +56,14 @@ fn a_provisioner_of_ones_own_is_told_of_the_hosts_and_says_what_became_of_them()
     assert_eq!(ran.code, 0, "{}", ran.seen());
     assert!(ran.err.contains("pool: looking for machines"), "{}", ran.err);
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `pool` failed: none is free"), "{}", ran.err);
-    let asked: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
+    let asked: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
     assert_eq!((&asked["contract"], &asked["params"]["rack"]), (&1.into(), &"B7".into()));
     let host = |at: usize| asked["hosts"][at].clone();
-    assert_eq!((&host(1)["name"], &host(1)["local"], &host(1)["distro"]), (&"b".into(), &true.into(), &"debian-12".into()));
+    assert_eq!(
+        (&host(1)["name"], &host(1)["local"], &host(1)["distro"]),
+        (&"b".into(), &true.into(), &"debian-12".into())
+    );
     // The distribution is shown with the run.
     assert_eq!(lab.weighbridge("summary R --json").json()["run"]["metadata"]["distro"], "debian-12");
 }
@@ -68,8 +76,17 @@ fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
         assert!(!lab.path("R").exists(), "{}", ran.seen());
         ran.seen()
     };
-    insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @"");
-    insta::assert_snapshot!(seen("nosuch"), @"");
+    insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @r"
+    exit 1
+    error: the provisioner `command`: unknown field `comand`, expected `command` or `limit`
+    help: docs/provisioning.md has all of it
+    ");
+    insta::assert_snapshot!(seen("nosuch"), @r"
+    exit 1
+    provisioning 1 host by `nosuch`
+    error: the provisioner `nosuch` needs `weighbridge-provision-nosuch`, which is not on the path
+    help: a provisioner of your own is an executable of this name: docs/provisioning.md
+    ");
     lab.write("site.yml", "- hosts: all\n");
     let path = lab.path("only");
     lab.write("only/sh", "");
@@ -78,7 +95,12 @@ fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
             .arg(r#"ansible:{"playbook":"site.yml"}"#)
             .env("PATH", path),
     );
-    insta::assert_snapshot!(ran.seen(), @"");
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    provisioning 1 host by `ansible`
+    error: the provisioner `ansible` needs `ansible-playbook`, which is not on the path
+    help: install the package `ansible-core` on this machine
+    ");
 }
 
 #[test]
@@ -123,9 +145,14 @@ fn a_script_that_fails_or_hangs_leaves_its_host_out_and_nothing_behind() {
     assert!(ran.err.contains(warning), "{}", ran.err);
     assert_eq!(lab.processes_left(), [""; 0]);
     lab.write("hang.sh", "sleep 300\n");
-    let hung = lab.weighbridge(&format!("run steady {QUICK} --into S --host-setup-script hang.sh --script-limit 200ms"));
+    let hung =
+        lab.weighbridge(&format!("run steady {QUICK} --into S --host-setup-script hang.sh --script-limit 200ms"));
     assert_eq!(hung.code, 3, "{}", hung.seen());
-    assert!(hung.err.contains("`local` is left out: the host-setup script hang.sh: timeout after 200ms"), "{}", hung.err);
+    assert!(
+        hung.err.contains("`local` is left out: the host-setup script hang.sh: timeout after 200ms"),
+        "{}",
+        hung.err
+    );
     assert!(hung.err.contains("error: no host is ready to be measured"), "{}", hung.err);
     assert_eq!(lab.processes_left(), [""; 0]);
 }
@@ -135,7 +162,8 @@ fn this_machine_is_never_rebooted() {
     let lab = Lab::new();
     lab.write("x.sh", "touch ran\n");
     for hosts in ["", "--hosts local", "--hosts 10.99.99.99,b:local"] {
-        let ran = lab.weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
+        let ran = lab
+            .weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
         assert_eq!(ran.code, 1, "{}", ran.seen());
         assert!(ran.err.contains("would reboot this machine"), "{}", ran.err);
     }

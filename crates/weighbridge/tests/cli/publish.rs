@@ -21,7 +21,12 @@ fn each_test_is_published_when_it_is_measured_and_the_run_at_its_end() {
     let lab = Lab::new();
     lab.write("hook.sh", HOOK);
     let hook = format!("sh hook.sh {}", lab.path("").display());
-    lab.write("p.toml", &format!("publish = \"{hook}\"\n[[test]]\nname = \"steady\"\nkind = [\"a\", \"b\"]\n[[test]]\nname = \"steady\"\n"));
+    lab.write(
+        "p.toml",
+        &format!(
+            "publish = \"{hook}\"\n[[test]]\nname = \"steady\"\nkind = [\"a\", \"b\"]\n[[test]]\nname = \"steady\"\n"
+        ),
+    );
     let line = format!("run --plan p.toml {QUICK} --metadata build-url=https://ci/7 --into R");
     let ran = lab.weighbridge(&line);
     assert_eq!(ran.code, 0, "{}", ran.seen());
@@ -48,7 +53,8 @@ fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
     let warning = "is not published: exit status 7: the server is down\n";
     assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
     assert!(ran.err.contains(&format!("warning: the run {warning}help: the same line publishes again")), "{}", ran.err);
-    let failed = lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
+    let failed =
+        lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
     assert_eq!((failed, published(&lab).len()), (2, 2));
     let study = lab.weighbridge("study R --json").json();
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
@@ -64,7 +70,11 @@ fn run_perfs_word_for_publishing_is_told_to_be_none() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.err.contains("note: `pbench_server_publish` publishes nothing here: --publish names a command"), "{}", ran.err);
+    assert!(
+        ran.err.contains("note: `pbench_server_publish` publishes nothing here: --publish names a command"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -80,9 +90,16 @@ fn pages_lead_to_the_build_and_to_the_machines_and_to_nothing_that_is_no_page() 
     };
     let host = lab.weighbridge("summary R --json");
     assert_eq!(host.code, 1);
-    let page = run("R", &["build=7<b>", "url=https://ci/7", "project=P&Q", "machine_url_base=https://inventory/%(machine)s/view"]);
-    assert!(page.contains("<a href=\"https:&#x2f;&#x2f;ci&#x2f;7\" rel=\"noopener noreferrer\">7&lt;b&gt;</a>"), "{page}");
-    let entry: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let page = run(
+        "R",
+        &["build=7<b>", "url=https://ci/7", "project=P&Q", "machine_url_base=https://inventory/%(machine)s/view"],
+    );
+    assert!(
+        page.contains("<a href=\"https:&#x2f;&#x2f;ci&#x2f;7\" rel=\"noopener noreferrer\">7&lt;b&gt;</a>"),
+        "{page}"
+    );
+    let entry: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
     let machine = entry["entries"][0]["facts"]["local"]["hostname"].as_str().unwrap();
     assert!(page.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}&#x2f;view")), "{page}");
     assert!(page.contains("P&amp;Q") && !page.contains("7<b>"));
@@ -91,6 +108,10 @@ fn pages_lead_to_the_build_and_to_the_machines_and_to_nothing_that_is_no_page() 
     assert!(other.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}\"")), "{other}");
     assert_eq!(lab.weighbridge("compare R S --html C.html").code, 0);
     let compared = std::fs::read_to_string(lab.path("C.html")).unwrap();
-    assert!(compared.contains("href=\"https:&#x2f;&#x2f;ci&#x2f;7\"") && compared.contains(&format!("inventory&#x2f;{machine}\"")), "{compared}");
+    assert!(
+        compared.contains("href=\"https:&#x2f;&#x2f;ci&#x2f;7\"")
+            && compared.contains(&format!("inventory&#x2f;{machine}\"")),
+        "{compared}"
+    );
     assert!(!compared.contains("href=\"javascript"));
 }

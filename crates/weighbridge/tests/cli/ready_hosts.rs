@@ -13,7 +13,10 @@ const HOST: Host = Host(1);
 fn rebootable() -> Option<(SshHosts, Lab)> {
     let mut hosts = SshHosts::bare(1)?;
     let asked = hosts.path("reboot-asked").display().to_string();
-    hosts.script("reboot", &format!("#!/bin/sh\n[ ! -e {asked}.refuse ] || {{ echo no, thanks >&2; exit 1; }}\ntouch {asked}\n"));
+    hosts.script(
+        "reboot",
+        &format!("#!/bin/sh\n[ ! -e {asked}.refuse ] || {{ echo no, thanks >&2; exit 1; }}\ntouch {asked}\n"),
+    );
     hosts.script("none", "#!/bin/sh\nexit 1\n");
     boot(&hosts, 1);
     start(&mut hosts);
@@ -31,9 +34,13 @@ fn boot(hosts: &SshHosts, number: u32) {
 fn start(hosts: &mut SshHosts) {
     let path = |name: &str| hosts.path(name).display().to_string();
     let over = |program: &str, by: &str| {
-        format!("for dir in /sbin /usr/sbin /bin /usr/bin; do [ ! -e $dir/{program} ] || mount --bind {} $dir/{program}; done; ", path(by))
+        format!(
+            "for dir in /sbin /usr/sbin /bin /usr/bin; do [ ! -e $dir/{program} ] || mount --bind {} $dir/{program}; done; ",
+            path(by)
+        )
     };
-    let nothing: String = ["systemctl", "shutdown", "halt", "poweroff", "telinit"].map(|program| over(program, "none")).concat();
+    let nothing: String =
+        ["systemctl", "shutdown", "halt", "poweroff", "telinit"].map(|program| over(program, "none")).concat();
     let reboot = over("reboot", "reboot");
     let before = format!(
         "{nothing}{reboot}mount --bind {} /proc/sys/kernel/random/boot_id; mkdir /run/bin; cp {} /run/bin/reboot; \
@@ -42,10 +49,8 @@ fn start(hosts: &mut SshHosts) {
         path("reboot"),
         path("none")
     );
-    let lines = format!(
-        "SetEnv XDG_CACHE_HOME={} PATH=/run/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        hosts.cache(HOST).display()
-    );
+    let lines =
+        format!("SetEnv XDG_CACHE_HOME={} PATH=/run/bin:/usr/sbin:/usr/bin:/sbin:/bin", hosts.cache(HOST).display());
     hosts.start(HOST, &Sshd { lines: &lines, before: &before });
 }
 
@@ -103,7 +108,8 @@ fn a_host_is_set_up_rebooted_and_measured_in_its_next_boot() {
     assert_eq!(ran.code, 0, "{}\n{}", ran.seen(), hosts.log(HOST));
     assert!(ran.err.contains("`h` reboots\n") && ran.err.contains("`h` is back after "), "{}", ran.err);
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started", "reboot-ended done"]);
-    let head: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let head: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
     assert_eq!(head["entries"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
     // In the boot that it came back in, the script is not run again, and nothing reboots.
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
@@ -141,12 +147,20 @@ fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
     lab.write("set-up.sh", "true\n");
     // It is asked, and does nothing.
     let same = run(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 2s");
-    assert_eq!(same.code, 3, "{}", same.seen());
-    assert!(same.err.contains("`h` is left out: `h` was asked to reboot and is still in the same boot after 2s\nhelp: "), "{}", same.err);
+    assert_eq!(same.code, 3, "{}\n{}", same.seen(), hosts.log(HOST));
+    assert!(
+        same.err.contains("`h` is left out: `h` was asked to reboot and is still in the same boot after 2s\nhelp: "),
+        "{}",
+        same.err
+    );
     std::fs::write(hosts.path("reboot-asked.refuse"), "").unwrap();
     let refused = run(&hosts, &lab, "--host-setup-script-reboot");
     assert_eq!(refused.code, 3, "{}", refused.seen());
-    assert!(refused.err.contains("`h` does not reboot: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"), "{}", refused.err);
+    assert!(
+        refused.err.contains("`h` does not reboot: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"),
+        "{}",
+        refused.err
+    );
     std::fs::remove_file(hosts.path("reboot-asked.refuse")).unwrap();
     std::fs::remove_file(hosts.path("reboot-asked")).unwrap();
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 6s");

@@ -47,7 +47,12 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
     command.args(["--provisioner", given]);
     command.args(["--host-setup-script", "set-up.sh --secret planted-script -u joe:planted-script-user declared-aa"]);
     command.args(["--worker-setup-script", "set-up.sh 'declared-cc with blanks' declared-dd-script"]);
-    command.args(["--metadata", "api_token=planted-metadata", "--metadata", "url=https://joe:planted-metadata-url@host/x"]);
+    command.args([
+        "--metadata",
+        "api_token=planted-metadata",
+        "--metadata",
+        "url=https://joe:planted-metadata-url@host/x",
+    ]);
     command.args(["--metadata", "plain=of declared-aa", "--tool", "sh -c 'sleep 60' -- --token planted-flag-tool"]);
     command.env("MY_WORD", "declared-bb").env("OTHER_TOKEN", "planted-own-env");
     lab.write("more", "declared-dd-argv\ndeclared-dd-script");
@@ -77,7 +82,9 @@ fn a_variant_a_retry_and_what_fails_tell_no_declared_secret() {
     let mut command = lab.command(&format!("run telling {QUICK} --attempts 1 --into R --secret-from word --tool"));
     let ran = lab.ran(command.arg("sh -c 'sleep 60' declared-word"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
-    let ab = lab.weighbridge("ab steady base env:WORD=declared-word --max-blocks 6 --warm-up 0 --min-time 1ms --into A --secret-from word");
+    let ab = lab.weighbridge(
+        "ab steady base x:env:WORD=declared-word --max-blocks 6 --warm-up 0 --min-time 1ms --into A --secret-from word",
+    );
     assert_eq!(ab.code, 0, "{}", ab.seen());
     for run in ["R", "A"] {
         assert_eq!(holding(&lab.path(run), "declared-word"), [""; 0]);
@@ -88,10 +95,19 @@ fn a_variant_a_retry_and_what_fails_tell_no_declared_secret() {
 fn what_can_be_no_secret_is_told_before_anything_is_done() {
     let lab = Lab::new();
     lab.write("short", "abc\n");
-    let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"].map(|from| {
-        lab.ran(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).seen()
-    });
-    insta::assert_snapshot!(all.concat(), @"");
+    let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"]
+        .map(|from| lab.ran(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).seen());
+    insta::assert_snapshot!(all.concat(), @r"
+    exit 1
+    error: --secret-from short: no line of it has 6 characters
+    help: shorter ones would be masked all over, as parts of other words
+    exit 1
+    error: --secret-from: nosuch: No such file or directory (os error 2)
+    help: FILE, or env:NAME for a variable, is expected
+    exit 1
+    error: --secret-from: there is no variable `NO_SUCH_VARIABLE`
+    help: FILE, or env:NAME for a variable, is expected
+    ");
     assert!(!lab.path("R").exists());
 }
 
@@ -99,7 +115,16 @@ fn what_can_be_no_secret_is_told_before_anything_is_done() {
 fn a_secret_in_the_name_of_a_cell_is_refused() {
     let lab = Lab::new();
     lab.write("word", "sesame-open\n");
-    let ran = lab.weighbridge(&format!("run himeno:env=[A=sesame-open,A=2] {QUICK} --into R --secret-from word"));
-    insta::assert_snapshot!(ran.seen(), @"");
+    lab.define_figure(
+        "named",
+        "name = \"named\"\nsummary = \"s\"\nversion = 1\ncommand = [\"echo\", \"figure:\", \"1\", \"{word}\"]\n\
+         [[param]]\nname = \"word\"\nhelp = \"a word\"\nkind = \"text\"\ndefault = \"x\"\naxis = true\n",
+    );
+    let ran = lab.weighbridge(&format!("run named:word=sesame-open {QUICK} --into R --secret-from word"));
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: a declared secret is a part of the name of a cell of `named`
+    help: pass it by a file or a variable: what cells are called by is kept as it is
+    ");
     assert!(!lab.path("R").exists());
 }

@@ -13,6 +13,7 @@ use super::state::{About, End, Folder, Found, Measure};
 use super::step::{Measured, Standing, read, results_of};
 use crate::cli::bisect::RunArgs;
 use crate::cli::{Cli, Command};
+use crate::commands::crew::profiles;
 use crate::commands::what::asked;
 use crate::commands::{print_text, this_program};
 use crate::console::Console;
@@ -70,7 +71,10 @@ fn check(words: &[String]) -> Result<(), Error> {
     let wrong =
         |what: String| Error::Usage { what, help: "after `--` stand the words of `weighbridge run`".to_owned() };
     match Cli::try_parse_from(line).map_err(|error| wrong(error.to_string().trim().to_owned()))?.command {
-        Command::Run(args) => asked(&args.what)?.plan(None).map(drop),
+        Command::Run(args) => {
+            let asked = asked(&args.what)?;
+            profiles(&args.what.hosts)?.iter().try_for_each(|named| asked.plan(None, named).map(drop))
+        }
         _ => Err(wrong("these are no words of a run".to_owned())),
     }
 }

@@ -92,7 +92,10 @@ fn require_names(places: &[Place]) -> Result<(), Error> {
 fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
     let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
     let hosts: Vec<Host> = places.iter().filter_map(Place::there).cloned().collect();
-    if let Some(unused) = forced.unused(&hosts).next() {
+    let alone = places.is_empty().then(WorkerName::local);
+    let here: Vec<&WorkerName> = places.iter().filter_map(Place::here).chain(&alone).collect();
+    let is_here = |name: &&str| here.iter().any(|known| known.as_str() == *name);
+    if let Some(unused) = forced.unused(&hosts).find(|name| !is_here(name)) {
         let what = format!("--force-params says something of `{unused}`, which is none of the hosts");
         return Err(Error::Usage { what, help: "hosts are meant by their names or addresses".to_owned() });
     }
@@ -105,8 +108,14 @@ fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
 }
 
 /// What flags say of every host.
-pub(super) fn of_all(flags: &HostFlags) -> Params {
+fn of_all(flags: &HostFlags) -> Params {
     Params { distro: flags.distro.clone(), guest_distro: flags.guest_distro.clone(), ..Params::default() }
+}
+
+/// What is said of this machine, under a name.
+pub(super) fn forced_here(flags: &HostFlags, name: &WorkerName) -> Result<Params, Error> {
+    let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
+    Ok(forced.of_name(name.as_str()).overridden_by(&of_all(flags)))
 }
 
 /// Says what there is to say of a host: what its user should know, and where it is not as was said.

@@ -2,28 +2,53 @@
 
 mod hosts;
 mod ready;
+mod state;
 mod targets;
 
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
-use wb_fleet::{FleetError, Options, Program, connect_all};
+use wb_fleet::{Address, FleetError, Options, Params, Program, connect_all};
 use wb_model::WorkerName;
 use wb_run::{Crew, Member};
 
 use self::hosts::{Asked, Place, asked};
-pub(crate) use self::ready::{Ready, made_ready};
 use super::this_program;
 use crate::cli::HostFlags;
 use crate::console::Console;
 use crate::error::Error;
 
+pub(crate) use self::ready::{Ready, made_ready};
+pub(crate) use self::state::{State, localhost, profiles, put, shelf};
+
 /// By which workers of one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";
 
+/// The machines that were asked for, and what is known of them.
+pub(crate) struct Hosts {
+    /// Their workers.
+    pub(crate) crew: Crew,
+    reached: BTreeMap<WorkerName, Reached>,
+}
+
+/// How a machine was reached, and what is said of it.
+#[derive(Default)]
+struct Reached {
+    params: Params,
+    /// None where it is this one.
+    address: Option<Address>,
+}
+
+impl Hosts {
+    /// Each, with how it was reached.
+    fn all(&self) -> impl Iterator<Item = (&Member, &Reached)> {
+        self.crew.members.iter().filter_map(|member| Some((member, self.reached.get(member.worker.name())?)))
+    }
+}
+
 /// The workers that were asked for; this machine where none was. A host to which there is no way is told, and is no
 /// reason not to measure on the others.
-pub(crate) async fn crew(flags: &HostFlags, console: &Console) -> Result<Crew, Error> {
+pub(crate) async fn hosts(flags: &HostFlags, console: &Console) -> Result<Hosts, Error> {
     assembled(asked(flags)?, BTreeMap::new(), flags, console).await
 }
 
@@ -33,24 +58,47 @@ async fn assembled(
     absent: BTreeMap<WorkerName, String>,
     flags: &HostFlags,
     console: &Console,
-) -> Result<Crew, Error> {
+) -> Result<Hosts, Error> {
     let Asked { places, groups } = asked;
     if places.is_empty() {
-        return Ok(Crew::alone(Member::of(local().await?).await?));
+        let reached = BTreeMap::from([(WorkerName::local(), of_this_machine(flags, &WorkerName::local())?)]);
+        return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached });
     }
     let mut crew = Crew { groups, absent, ..Crew::default() };
+    let mut reached = BTreeMap::new();
     let places: Vec<Place> = places.into_iter().filter(|place| !crew.absent.contains_key(place.name())).collect();
     let all_here = places.iter().all(|place| matches!(place, Place::Here(_)));
     for name in places.iter().filter_map(Place::here) {
         let worker = Worker::here(name.clone(), &this_program()?).await?;
         let address = all_here.then(|| LOOPBACK.to_owned());
         crew.members.push(Member { address, ..Member::of(worker).await? });
+        reached.insert(name.clone(), of_this_machine(flags, name)?);
+    }
+    for host in places.iter().filter_map(Place::there) {
+        let address = Some(host.address.clone());
+        reached.insert(host.name.clone(), Reached { params: host.params.clone(), address });
     }
     reach(&mut crew, &places, flags, console).await?;
     // In the order in which they were asked for: roles follow it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     crew.members.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(crew)
+    Ok(Hosts { crew, reached })
+}
+
+/// What is said of this machine.
+fn of_this_machine(flags: &HostFlags, name: &WorkerName) -> Result<Reached, Error> {
+    Ok(Reached { params: hosts::forced_here(flags, name)?, address: None })
+}
+
+/// How hosts are connected to.
+fn options(flags: &HostFlags) -> Options {
+    Options { ssh_config: flags.ssh_config.clone(), ..Options::default() }
+}
+
+/// This program, as it is put on hosts.
+fn program() -> Result<Program, Error> {
+    let path = this_program()?;
+    Program::read(&path).map_err(|source| Error::File { path: path.display().to_string(), source })
 }
 
 /// Connects to the hosts that are not this machine, all at once.
@@ -79,17 +127,6 @@ async fn reach(crew: &mut Crew, places: &[Place], flags: &HostFlags, console: &C
     last.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The program that is put on hosts: this one.
-fn program() -> Result<Program, Error> {
-    let path = this_program()?;
-    Program::read(&path).map_err(|source| Error::File { path: path.display().to_string(), source })
-}
-
-/// How hosts are connected to.
-fn options(flags: &HostFlags) -> Options {
-    Options { ssh_config: flags.ssh_config.clone(), ..Options::default() }
-}
-
 /// Tells of a host to which there is no way.
 fn warn(error: &FleetError) {
     crate::console::tell!("warning: {error}");
@@ -104,9 +141,9 @@ pub(crate) async fn local() -> Result<Worker, Error> {
 }
 
 /// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told.
-pub(crate) async fn close(crew: Crew) -> Result<(), WorkerError> {
+pub(crate) async fn close(hosts: Hosts) -> Result<(), WorkerError> {
     let mut all = Ok(());
-    for Member { worker, .. } in crew.members {
+    for Member { worker, .. } in hosts.crew.members {
         let is_here = worker.agent_pid().is_some();
         let closed = worker.close().await;
         // What an agent that was killed left is removed by the next one.

@@ -1,4 +1,4 @@
-//! From flags to workers that are ready to be measured: provisioned, set up, rebooted.
+//! From flags to hosts that are ready for profiles and tests: provisioned, set up, rebooted.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use wb_run::Crew;
 use wb_run::ready::{Desk, HostSetup, LeftOut, Told, Ways, provision, set_up_hosts, set_up_workers};
 
 use super::hosts::{Asked, Place, asked};
-use super::{assembled, options, program, targets};
+use super::{Hosts, assembled, options, program, targets};
 use crate::cli::{HostFlags, ReadyFlags};
 use crate::commands::this_program;
 use crate::console::Console;
@@ -45,8 +45,8 @@ impl Ready {
         })
     }
 
-    /// Runs the script of workers on those that came to be since.
-    async fn set_up_workers(&self, folder: &Path, crew: &mut Crew) -> Result<(), Error> {
+    /// Runs the script of workers on these: hosts, or guests that came to be since.
+    pub(crate) async fn set_up_workers(&self, folder: &Path, crew: &mut Crew) -> Result<(), Error> {
         if let Some(script) = &self.worker_script {
             set_up_workers(folder, script, self.limit, crew, &mut tell).await?;
         }
@@ -54,40 +54,39 @@ impl Ready {
     }
 }
 
-/// The workers that were asked for, made ready. What is done to them is recorded in the run's folder.
+/// The hosts that were asked for, made ready. What is done to them is recorded in the run's folder.
 pub(crate) async fn made_ready(
     ready: &Ready,
     flags: &HostFlags,
     folder: &Path,
     console: &Console,
     mut cancel: watch::Receiver<bool>,
-) -> Result<Crew, Error> {
+) -> Result<Hosts, Error> {
     tokio::select! {
-        crew = assembled_ready(ready, flags, folder, console) => crew,
+        hosts = assembled_ready(ready, flags, folder, console) => hosts,
         // What is going on ends with its handles.
         Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err(Error::Interrupted),
     }
 }
 
-async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, console: &Console) -> Result<Crew, Error> {
+async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, console: &Console) -> Result<Hosts, Error> {
     let asked = asked(flags)?;
     require_others(ready, &asked)?;
-    let hosts: Vec<Host> = asked.places.iter().filter_map(Place::there).cloned().collect();
+    let others: Vec<Host> = asked.places.iter().filter_map(Place::there).cloned().collect();
     let left_out = match ready.provisioners.is_empty() {
         true => LeftOut::new(),
         false => provisioned(ready, &asked, flags, folder).await?,
     };
-    let mut crew = assembled(asked, left_out, flags, console).await?;
-    require_some(&crew)?;
+    let mut hosts = assembled(asked, left_out, flags, console).await?;
+    require_some(&hosts.crew)?;
     if let Some(script) = &ready.host_script {
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
         let (program, options) = (program()?, options(flags));
-        let ways = Ways { hosts: &hosts, program: &program, options: &options };
-        set_up_hosts(folder, &setup, &ways, &mut crew, &mut tell).await?;
-        require_some(&crew)?;
+        let ways = Ways { hosts: &others, program: &program, options: &options };
+        set_up_hosts(folder, &setup, &ways, &mut hosts.crew, &mut tell).await?;
+        require_some(&hosts.crew)?;
     }
-    ready.set_up_workers(folder, &mut crew).await?;
-    Ok(crew)
+    Ok(hosts)
 }
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {

@@ -9,7 +9,7 @@ use wb_profile::Controller;
 use wb_profile::controller::Program;
 use wb_profile::provision::{Asks, Provisioner, Target};
 
-use super::hosts::{Asked, Place, of_all};
+use super::hosts::{Asked, Place, forced_here};
 use super::{local, options, program};
 use crate::cli::HostFlags;
 use crate::error::Error;
@@ -25,16 +25,14 @@ pub(super) async fn of(
     controller: &Controller,
 ) -> Result<Vec<Target>, Error> {
     let all = provisioners.iter().map(Provisioner::asks);
-    let asks = all.fold(Asks::default(), |all, one| Asks {
-        login: all.login || one.login,
-        machine: all.machine || one.machine,
-    });
+    let asks = all
+        .fold(Asks::default(), |all, one| Asks { login: all.login || one.login, machine: all.machine || one.machine });
     let alone = [Place::Here(wb_model::WorkerName::local())];
     let places = if asked.places.is_empty() { &alone[..] } else { &asked.places[..] };
     let mut targets = Vec::new();
     for place in places {
         let mut target = match place {
-            Place::Here(name) => Target::here(name.clone(), of_all(flags)),
+            Place::Here(name) => Target::here(name.clone(), forced_here(flags, name)?),
             Place::There(host) => Target::there(host),
         };
         let lacks = target.lacks(asks);

@@ -9,6 +9,7 @@ use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfC
 use wb_model::Scope;
 use wb_model::secrets::masked_words;
 use wb_plan::{Catalogue, Plan, Sampling, Variant, Workers};
+use wb_profile::Named;
 use wb_stats::Rule;
 use wb_study::Study;
 
@@ -16,6 +17,7 @@ use super::question::{question, values};
 use super::referee::Referee;
 use super::tell;
 use crate::cli::variants::{AbArgs, One};
+use crate::commands::crew::localhost;
 use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one};
 use crate::console::Console;
@@ -39,9 +41,10 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let mut asks = None;
     let mut measuring = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?;
     measuring.referee = Some(&enough);
+    measuring.one_state = Some("ab");
     require_same(&folder, &asked)?;
-    let measured = measuring.carry_out(console, |workers| {
-        let (plan, question) = plan(args, &asked, &referee, workers)?;
+    let measured = measuring.carry_out(console, |workers, named| {
+        let (plan, question) = plan(args, &asked, &referee, workers, named)?;
         asks = Some(question);
         Ok(plan)
     })?;
@@ -59,7 +62,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
 fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Error> {
     let mut asked = asked_one(&args.one)?;
     // What is wrong with the test itself is told of it, not of each variant.
-    asked.plan(None)?;
+    asked.plan(None, &localhost())?;
     let Asked { requests, registry, .. } = &asked;
     let [request] = &requests[..] else { return Err(Error::Kernel("one test is asked for".to_owned())) };
     let Some(test) = registry.declaration(&request.test) else {
@@ -78,8 +81,14 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
 }
 
 /// The cells: those that are variants of one another in a block, none prepared for more than a sample.
-fn plan(args: &AbArgs, asked: &Asked, referee: &Referee, workers: &Workers) -> Result<(Plan, Question), Error> {
-    let mut plan = asked.plan(Some(workers))?;
+fn plan(
+    args: &AbArgs,
+    asked: &Asked,
+    referee: &Referee,
+    workers: &Workers,
+    named: &Named,
+) -> Result<(Plan, Question), Error> {
+    let mut plan = asked.plan(Some(workers), named)?;
     let cases: Vec<String> = plan.cells.iter().map(|cell| referee.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
     let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();

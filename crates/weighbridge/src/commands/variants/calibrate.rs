@@ -6,6 +6,7 @@ use wb_compare::calibrate::{self, Options, Sample};
 use wb_compare::variants::{Calibrated, CalibratedCase, Held, Question};
 use wb_model::TestName;
 use wb_plan::{Order, Plan, Request, Workers};
+use wb_profile::Named;
 use wb_stats::Rule;
 use wb_study::Study;
 use wb_study::result::CellResult;
@@ -13,6 +14,7 @@ use wb_study::result::CellResult;
 use super::question::question;
 use super::tell;
 use crate::cli::variants::CalibrateArgs;
+use crate::commands::crew::localhost;
 use crate::commands::measure::{Measuring, folder, require_same};
 use crate::commands::what::{Asked, asked_one};
 use crate::console::Console;
@@ -26,10 +28,12 @@ const ERROR_RATE: f64 = 5.0;
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(args)?;
     let folder = folder(&args.one.into, "weighbridge-calibrate");
-    require_same(&folder, &asked)?;
     let mut asks = None;
-    let measured = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?.carry_out(console, |workers| {
-        let plan = plan(args, &asked, workers)?;
+    let mut measuring = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?;
+    measuring.one_state = Some("calibrate");
+    require_same(&folder, &asked)?;
+    let measured = measuring.carry_out(console, |workers, named| {
+        let plan = plan(args, &asked, workers, named)?;
         asks = Some(question(&asked, &plan, args.one.threshold, ERROR_RATE)?);
         Ok(plan)
     })?;
@@ -42,7 +46,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
 /// The test, once for each run.
 fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
     let mut asked = asked_one(&args.one)?;
-    asked.plan(None)?;
+    asked.plan(None, &localhost())?;
     let run = |request: &Request, number: u16| {
         let name = format!("run-{number:03}");
         let id = TestName::new(&name).unwrap_or_else(|_| unreachable!("`{name}` is a name"));
@@ -57,8 +61,8 @@ fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
 }
 
 /// Its cells, each of exactly so many samples.
-fn plan(args: &CalibrateArgs, asked: &Asked, workers: &Workers) -> Result<Plan, Error> {
-    let mut plan = asked.plan(Some(workers))?;
+fn plan(args: &CalibrateArgs, asked: &Asked, workers: &Workers, named: &Named) -> Result<Plan, Error> {
+    let mut plan = asked.plan(Some(workers), named)?;
     let samples = 2 * usize::from(args.samples);
     for cell in &mut plan.cells {
         cell.rule = Rule::Compared { min_samples: samples, max_samples: samples };

@@ -1,0 +1,187 @@
+//! Putting a host into a profile, and back.
+//!
+//! All that is changed belongs to one group of the host's agent, which notes in the undo log what was there before. So a
+//! host is as it was when the group is torn down, when the agent ends for whatever reason, and, where it was killed, when
+//! the next one starts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_agent::{Group, PutBack, Scratch, Worker};
+use wb_fleet::{Address, Options, Params, Program};
+use wb_knobs::KnobSet;
+use wb_knobs::tune::Tuned;
+use wb_model::{ProfileName, WorkerName};
+use wb_sys::undo::Step;
+
+use crate::error::{ProfileError, Why};
+use crate::guest::{self, Made};
+use crate::profile::{Named, Paired, Profile};
+use crate::site::Site;
+
+/// A host that a profile is for.
+pub struct HostAt<'a> {
+    /// The handle on it.
+    pub worker: &'a Worker,
+    /// What is said of it.
+    pub params: &'a Params,
+    /// Where it is; none where it is this machine.
+    pub address: Option<&'a Address>,
+}
+
+/// What all hosts of a run have in common.
+pub struct Means<'a> {
+    /// How hosts and guests are connected to.
+    pub options: &'a Options,
+    /// The program that becomes the agent of guests.
+    pub program: &'a Program,
+    /// Folders with what belongs to hosts.
+    pub assets: &'a [PathBuf],
+    /// The sets of knobs that there are.
+    pub sets: &'a [KnobSet],
+    /// Whom to tell what takes a while.
+    pub told: &'a (dyn Fn(&WorkerName, String) + Sync),
+}
+
+/// What a host was made to be, for the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Standing {
+    /// The profile's name.
+    pub name: ProfileName,
+    /// The profile, with what was said where it was asked for.
+    pub profile: Profile,
+    /// The host.
+    pub host: WorkerName,
+    /// What became of each knob.
+    pub knobs: Vec<Tuned>,
+    /// Its guests.
+    pub guests: Vec<Made>,
+}
+
+/// A host in its profile. Without [`Applied::revert`] it comes back when this is dropped, and nobody is told how.
+pub struct Applied {
+    /// What it is like.
+    pub standing: Standing,
+    /// The workers of its guests; the host itself measures where there are none.
+    pub guests: Vec<Worker>,
+    group: Group,
+    kept: Option<(Scratch, guest::Keys)>,
+}
+
+/// Puts a host into a profile.
+///
+/// # Errors
+/// When something of it cannot be done: then the host is as it was.
+pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Result<Applied, ProfileError> {
+    let failed =
+        |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
+    let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
+    let site = Site {
+        group: &group,
+        params: host.params,
+        address: host.address,
+        options: means.options,
+        program: means.program,
+        assets: means.assets,
+        told: means.told,
+    };
+    match put(named, &site, means.sets).await {
+        Ok((knobs, running)) => {
+            let (guests, kept) = match running {
+                None => (Vec::new(), None),
+                Some(guest::Running { all, folder, keys }) => (all, Some((folder, keys))),
+            };
+            let (guests, made): (Vec<Worker>, Vec<Made>) = guests.into_iter().unzip();
+            let standing = Standing {
+                name: named.name.clone(),
+                profile: named.profile.clone(),
+                host: host.worker.name().clone(),
+                knobs,
+                guests: made,
+            };
+            Ok(Applied { standing, guests, group, kept })
+        }
+        Err(why) => {
+            if let Err(error) = group.teardown().await {
+                (means.told)(host.worker.name(), format!("not all is as it was: {error}"));
+            }
+            Err(failed(why))
+        }
+    }
+}
+
+async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
+    let profile = &named.profile;
+    let mut knobs = Vec::new();
+    for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
+        let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
+        knobs.extend(site.group.tune_leniently(wanted).await?);
+    }
+    for file in &profile.files {
+        // A profile with another is not read.
+        let mode = file.permissions().unwrap_or(0o644);
+        site.group.change(Step::File { path: file.path.clone(), mode }, Some(file.text.clone())).await?;
+    }
+    for paired in &profile.commands {
+        site.group.change(step(paired), Some(APPLIED.to_owned())).await?;
+    }
+    let wanted: BTreeMap<String, String> =
+        profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+    if !wanted.is_empty() {
+        knobs.extend(site.group.tune(wanted).await?);
+    }
+    let running = match &profile.guests {
+        None => None,
+        Some(guests) => Some(guest::start(guests, site).await?),
+    };
+    Ok((knobs, running))
+}
+
+/// The state of commands that were carried out.
+const APPLIED: &str = "applied";
+
+fn step(paired: &Paired) -> Step {
+    let words = |script: String, argument: Option<&str>| {
+        let fixed = ["sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()];
+        fixed.into_iter().chain(argument.map(str::to_owned)).collect()
+    };
+    let Paired { name, is, apply, revert } = paired;
+    Step::Command {
+        name: name.clone(),
+        read: words(format!("if ( {is}\n) >&2; then printf {APPLIED}; else printf none; fi"), None),
+        write: words(format!("case $1 in {APPLIED}) {apply}\n;; *) {revert}\n;; esac >&2"), Some("{}")),
+    }
+}
+
+impl Applied {
+    /// Puts the host back; what became of each change, the last first.
+    ///
+    /// # Errors
+    /// When something could not be put back: it stays in the host's undo log, and the next agent there tries again.
+    pub async fn revert(self) -> Result<Vec<PutBack>, ProfileError> {
+        let Self { standing, guests, group, kept } = self;
+        let host = group.worker().name().clone();
+        for guest in guests {
+            // A guest that does not answer any more is ended all the same.
+            let _ = guest.close().await;
+        }
+        let torn = group.teardown().await;
+        if let Some((folder, keys)) = kept {
+            let _ = folder.close().await;
+            drop(keys);
+        }
+        match torn {
+            Ok(teardown) => Ok(teardown.put_back),
+            Err(error) => Err(ProfileError { profile: standing.name, host, why: Box::new(error.into()) }),
+        }
+    }
+}
+
+/// The folders in which users have profiles of their own: in theirs, and among assets.
+pub fn folders(config: Option<&Path>, assets: &[PathBuf]) -> Vec<PathBuf> {
+    let own = config.map(|config| config.join("weighbridge/profiles.d"));
+    own.into_iter().chain(assets.iter().map(|folder| folder.join("profiles.d"))).collect()
+}

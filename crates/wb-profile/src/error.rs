@@ -1,0 +1,152 @@
+//! Why a host was not put into a profile.
+
+use wb_agent::WorkerError;
+use wb_fleet::FleetError;
+use wb_fleet::inventory::BadAddress;
+use wb_model::{Nanos, ProfileName, WorkerName};
+
+use crate::image::{BadImage, ImageError, SeedError};
+
+/// Why a host was not put into a profile. What had been done is put back.
+#[derive(Debug, thiserror::Error)]
+#[error("`{profile}` on `{host}`: {why}")]
+pub struct ProfileError {
+    /// The profile.
+    pub profile: ProfileName,
+    /// The host.
+    pub host: WorkerName,
+    /// Why.
+    pub why: Box<Why>,
+}
+
+/// What is in the way of a profile.
+#[derive(Debug, thiserror::Error)]
+pub enum Why {
+    /// The agent, or what it was asked to change.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// Only root can.
+    #[error("guests need root's rights, and the agent has a user's")]
+    NotRoot,
+    /// A program that is not there.
+    #[error("there is no program `{program}`: `apt-get install {package}` brings it")]
+    NoProgram {
+        /// The program.
+        program: String,
+        /// Debian's package of it.
+        package: &'static str,
+    },
+    /// A program that did not do what it should.
+    #[error("`{program}` ended with {ending}: {said}")]
+    Program {
+        /// The program.
+        program: String,
+        /// How it ended.
+        ending: String,
+        /// The end of what it said.
+        said: String,
+    },
+    /// libvirt does not answer.
+    #[error("libvirt does not answer: {said}")]
+    NoLibvirt {
+        /// What virsh said.
+        said: String,
+    },
+    /// The processor cannot, or may not, run guests.
+    #[error("the processor runs no guests here: {said}")]
+    NoKvm {
+        /// How that was seen.
+        said: String,
+    },
+    /// Not enough CPUs or memory.
+    #[error("{0}")]
+    NoRoom(String),
+    /// What guests' disks are made from.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A distribution without an image.
+    #[error(transparent)]
+    NoSuchImage(BadImage),
+    /// Nobody knows which image is meant.
+    #[error("neither the guests' distribution nor the host's is known")]
+    NoDistribution,
+    /// What a guest is told.
+    #[error(transparent)]
+    Seed(#[from] SeedError),
+    /// A guest's name, as ssh should know it.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+    /// The XML of a domain.
+    #[error("{file}: {what}")]
+    Xml {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A guest that has no address.
+    #[error("the guest `{guest}` has no address after {limit}{}", ending(.console))]
+    NoAddress {
+        /// The guest.
+        guest: WorkerName,
+        /// How long was waited.
+        limit: Nanos,
+        /// The end of what its console said.
+        console: String,
+    },
+    /// A guest that ended.
+    #[error("the guest `{guest}` ended while it started{}", ending(.console))]
+    Died {
+        /// The guest.
+        guest: WorkerName,
+        /// The end of what its console said.
+        console: String,
+    },
+    /// A guest that lets nobody in.
+    #[error("the guest `{guest}` does not let us in after {limit}: {last}{}", ending(.console))]
+    NotReached {
+        /// The guest.
+        guest: WorkerName,
+        /// How long was waited.
+        limit: Nanos,
+        /// Why the last try failed.
+        last: FleetError,
+        /// The end of what its console said.
+        console: String,
+    },
+    /// A file of this machine.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn ending(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; its console ends:\n{said}") }
+}
+
+impl ProfileError {
+    /// The way out, where there is one to be told.
+    pub fn help(&self) -> Option<String> {
+        match self.why.as_ref() {
+            Why::NoLibvirt { .. } => Some(
+                "is it installed and running? `systemctl start libvirtd`; on Debian libvirt-daemon-system brings it".to_owned(),
+            ),
+            Why::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` has them run in software".to_owned()),
+            Why::NoRoom(_) => Some("--force-params says how many CPUs and how much memory guests may have".to_owned()),
+            Why::NoAddress { .. } | Why::NotReached { .. } => {
+                Some("`\"limit\": \"20min\"` waits longer; guests in software start slowly".to_owned())
+            }
+            Why::Image(error) => error.help(),
+            Why::NoDistribution | Why::NoSuchImage(_) => Some(
+                "`\"image\": …` names one: of the catalogue, `built:bookworm`, a URL with its SHA-256, or a file of the host"
+                    .to_owned(),
+            ),
+            Why::NotRoot => Some("connect as root, or let this user use sudo without a password".to_owned()),
+            _ => None,
+        }
+    }
+}

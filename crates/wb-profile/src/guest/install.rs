@@ -1,0 +1,140 @@
+//! A guest's domain, as libvirt's XML: what virt-install makes of it, or a file of the user's.
+
+use wb_agent::Group;
+use wb_model::Bytes;
+use wb_sys::facts::cpu_list;
+
+use super::layout::Size;
+use super::virsh::CONNECTION;
+use crate::error::Why;
+use crate::host::run;
+use crate::image::{Base, Boot, Format};
+use crate::profile::{Guests, VirtType};
+
+/// What libosinfo knows that has virtio everywhere, where it is not said what the guest is.
+const ANY_LINUX: &str = "linux2022";
+
+/// Everything about a guest that its domain is made from.
+pub(crate) struct Plan<'a> {
+    /// What libvirt calls it.
+    pub(crate) domain: &'a str,
+    pub(crate) guests: &'a Guests,
+    pub(crate) size: &'a Size,
+    pub(crate) virt: VirtType,
+    pub(crate) base: &'a Base,
+    /// Paths on the host.
+    pub(crate) disk: &'a str,
+    pub(crate) seed: &'a str,
+    pub(crate) console: &'a str,
+    /// The hardware address of its network device.
+    pub(crate) mac: &'a str,
+    /// Whether its memory is of huge pages.
+    pub(crate) huge_pages: bool,
+}
+
+/// The domain's XML.
+///
+/// # Errors
+/// When virt-install is not there or refuses, or the user's extra arguments cannot be read.
+pub(crate) async fn xml(plan: &Plan<'_>, group: &Group) -> Result<String, Why> {
+    run(group, arguments(plan)?).await
+}
+
+/// The XML of a user's with what is meant by `%(name)s`, `%(disk)s`, `%(seed)s`, `%(console)s`, `%(mac)s`, `%(network)s`, `%(cpus)s`,
+/// `%(memory_kb)s` and `%(virt_type)s`.
+///
+/// # Errors
+/// When it names something else.
+pub(crate) fn filled(plan: &Plan<'_>, text: &str, file: &str) -> Result<String, Why> {
+    let guests = plan.guests;
+    let (cpus, memory) = (plan.size.cpus.to_string(), (plan.size.memory.0 >> 10).to_string());
+    let values = [
+        ("name", plan.domain),
+        ("disk", plan.disk),
+        ("seed", plan.seed),
+        ("console", plan.console),
+        ("mac", plan.mac),
+        ("network", &guests.network),
+        ("cpus", &cpus),
+        ("memory_kb", &memory),
+        ("virt_type", plan.virt.name()),
+    ];
+    let mut filled = text.to_owned();
+    for (name, value) in values {
+        filled = filled.replace(&format!("%({name})s"), value);
+    }
+    match filled.split_once("%(") {
+        None => Ok(filled),
+        Some((_, rest)) => {
+            let name = rest.split(')').next().unwrap_or_default();
+            let all = values.map(|(name, _)| name).join(", ");
+            Err(Why::Xml { file: file.to_owned(), what: format!("`%({name})s` stands for nothing; there are {all}") })
+        }
+    }
+}
+
+/// The words of virt-install that print the domain and make nothing.
+fn arguments(plan: &Plan<'_>) -> Result<Vec<String>, Why> {
+    let Plan { guests, size, base, .. } = plan;
+    let disk_format = format_name(guests.image_format);
+    let pinned = !size.pinned.is_empty();
+    let disk_tuning = if pinned { ",cache=none,io=native,driver.iothread=1" } else { "" };
+    let mut words: Vec<String> = Vec::new();
+    let mut say = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    say("connect", CONNECTION.to_owned());
+    say("name", plan.domain.to_owned());
+    say("memory", mebibytes(size.memory).to_string());
+    say("vcpus", size.cpus.to_string());
+    say("virt-type", plan.virt.name().to_owned());
+    say("osinfo", ANY_LINUX.to_owned());
+    say("disk", format!("path={},format={disk_format}{disk_tuning}", plan.disk));
+    say("disk", format!("path={},format=raw,readonly=on", plan.seed));
+    say("network", format!("network={},mac={}", guests.network, plan.mac));
+    say("graphics", "none".to_owned());
+    say("serial", format!("file,path={}", plan.console));
+    match &base.boot {
+        Boot::Disk => {}
+        Boot::Kernel { kernel, initrd, arguments } => {
+            say("boot", format!("kernel={kernel},initrd={initrd},kernel_args=\"{arguments}\""));
+        }
+    }
+    if let Some(emulator) = &guests.qemu_bin {
+        say("xml", format!("./devices/emulator={emulator}"));
+    }
+    if pinned {
+        let pins: Vec<String> = (0..).zip(&size.pinned).map(|(cpu, host)| pin(cpu, *host)).collect();
+        let all = cpu_list::format(&size.pinned);
+        say("cputune", format!("{},emulatorpin.cpuset={all}", pins.join(",")));
+        say("xml", "./cputune/iothreadpin/@iothread=1".to_owned());
+        say("xml", format!("./cputune/iothreadpin/@cpuset={all}"));
+        say("numatune", format!("{},memory.mode=strict", cpu_list::format(&size.nodes)));
+        say("iothreads", "1".to_owned());
+        say("cpu", if plan.virt == VirtType::Kvm { "host-passthrough" } else { "maximum" }.to_owned());
+    }
+    if plan.huge_pages {
+        say("memorybacking", "hugepages=on".to_owned());
+    }
+    words.extend(
+        ["--import", "--noautoconsole", "--transient", "--check", "all=off", "--print-xml", "--quiet"]
+            .map(str::to_owned),
+    );
+    let extra = shell_words::split(&guests.virt_install_extra)
+        .map_err(|error| Why::Xml { file: "virt-install-extra".to_owned(), what: error.to_string() })?;
+    Ok(["virt-install".to_owned()].into_iter().chain(words).chain(extra).collect())
+}
+
+fn pin(cpu: u32, host: u32) -> String {
+    format!("vcpupin{cpu}.vcpu={cpu},vcpupin{cpu}.cpuset={host}")
+}
+
+fn mebibytes(size: Bytes) -> u64 {
+    size.0 >> 20
+}
+
+/// As QEMU and libvirt call it.
+pub(crate) fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Qcow2 => "qcow2",
+        Format::Raw => "raw",
+    }
+}

@@ -1,0 +1,302 @@
+//! Guests: machines that are made on a host for a profile, and measure in its place.
+
+mod aside;
+mod install;
+mod keys;
+mod layout;
+mod virsh;
+mod virt;
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+use wb_agent::{Scratch, Worker};
+use wb_fleet::{Connected, FleetError, Host, Options, Params, connect};
+use wb_model::{Bytes, Nanos, WorkerName};
+
+use crate::error::Why;
+use crate::host::{last_lines, require, run};
+use crate::image::{self, Base, Seed};
+use crate::profile::{Guests, Placement, VirtType};
+use crate::site::Site;
+
+pub(crate) use keys::Keys;
+
+use install::{Plan, format_name};
+use keys::Gate;
+use layout::Size;
+
+/// How often something is asked for again that comes by itself.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How much of a console an error shows, in lines.
+const SHOWN: usize = 12;
+/// What a console may have said.
+const CONSOLE: Bytes = Bytes(16 << 20);
+
+/// A guest as it was made, for the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Made {
+    /// Its name as a worker.
+    pub name: WorkerName,
+    /// What libvirt calls it.
+    pub domain: String,
+    /// Its address.
+    pub address: String,
+    /// How many CPUs it has.
+    pub cpus: u32,
+    /// Its memory.
+    pub memory: Bytes,
+    /// What runs it.
+    pub virt_type: VirtType,
+    /// What its disk was made from.
+    pub image: Base,
+    /// Its domain, as libvirt's XML.
+    pub xml: String,
+    /// How long it took from its start until its agent answered.
+    pub started_in: Nanos,
+}
+
+/// The guests of a host, running.
+pub(crate) struct Running {
+    /// Their workers, with how they were made.
+    pub(crate) all: Vec<(Worker, Made)>,
+    /// Their files: gone with it.
+    pub(crate) folder: Scratch,
+    /// What ssh needs for as long as they are there.
+    pub(crate) keys: Keys,
+}
+
+/// Has the guests of a profile run on a host, until its group is torn down.
+pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, Why> {
+    let group = site.group;
+    if run(group, ["id", "-u"]).await?.trim() != "0" {
+        return Err(Why::NotRoot);
+    }
+    virsh::require_libvirt(group).await?;
+    require(group, "qemu-img", "qemu-utils").await?;
+    if guests.xml.is_none() {
+        require(group, "virt-install", "virtinst").await?;
+    }
+    let worker = group.worker();
+    let facts = worker.facts().await?;
+    let found = Params::detect(worker).await?;
+    let params = found.overridden_by(site.params);
+    let sizes = layout::sizes(guests, &params, &facts)?;
+    let folder = worker.scratch(Some(place(site).await?)).await?;
+    // libvirt runs guests as a user of its own, which has to get to their files.
+    run(group, ["chmod", "0711", folder.path()]).await?;
+    let (virt, software) =
+        virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
+    if let Some(why) = software {
+        site.tell(format!("guests run in software, whose figures say nothing of hardware: {why}"));
+    }
+    let base = base(guests, &params, site).await?;
+    virsh::require_network(group, &guests.network).await?;
+    let huge_pages = guests.placement == Placement::Pinned && huge_pages(&sizes, &params, site).await?;
+    if guests.placement == Placement::Pinned {
+        aside::others(&sizes, &facts, site).await?;
+    }
+
+    let keys = Keys::new().await?;
+    let mut begun = Vec::new();
+    for (at, size) in sizes.iter().enumerate() {
+        let name = site.guest(at + 1);
+        let domain = format!("weighbridge-{}-{name}", std::process::id());
+        let file = |kind: &str| folder.join(&format!("{name}.{kind}"));
+        let (disk, seed, console, definition) = (file("disk"), file("seed"), file("console"), file("xml"));
+        overlay(guests, &base, &disk, site).await?;
+        let host_key = keys.host_key(&name).await?;
+        let mac = mac(&domain);
+        let told = Seed {
+            hostname: name.as_str(),
+            authorized_key: keys.public.trim(),
+            host_key: image::HostKey { private: &host_key.private, public: host_key.public.trim() },
+            macs: &[&mac],
+        };
+        let volume = told.volume()?;
+        worker.put(&seed, &volume, 0o600).await?;
+        let plan = Plan {
+            domain: &domain,
+            guests,
+            size,
+            virt,
+            base: &base,
+            disk: &disk,
+            seed: &seed,
+            console: &console,
+            mac: &mac,
+            huge_pages,
+        };
+        let xml = match &guests.xml {
+            None => install::xml(&plan, group).await?,
+            Some(file) => install::filled(&plan, &site.asset(file)?, file)?,
+        };
+        worker.put(&definition, xml.as_bytes(), 0o600).await?;
+        let started = Instant::now();
+        virsh::start(group, &name, &domain, &definition).await?;
+        begun.push(Begun { name, domain, console, xml, size: size.clone(), started });
+    }
+    site.tell(format!("waiting for {}", wb_model::counted(begun.len(), "guest")));
+    let mut all = Vec::new();
+    for guest in begun {
+        let address = guest.address(guests.limit, site).await?;
+        keys.know(
+            &guest.name,
+            &address,
+            &Gate { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() },
+        )?;
+        let connected = guest.connect(guests.limit, &keys, site).await?;
+        let made = Made {
+            name: guest.name,
+            domain: guest.domain,
+            address,
+            cpus: guest.size.cpus,
+            memory: guest.size.memory,
+            virt_type: virt,
+            image: base.clone(),
+            xml: guest.xml,
+            started_in: elapsed(guest.started),
+        };
+        all.push((connected.worker, made));
+    }
+    Ok(Running { all, folder, keys })
+}
+
+/// A guest that has been started.
+struct Begun {
+    name: WorkerName,
+    domain: String,
+    console: String,
+    xml: String,
+    size: Size,
+    started: Instant,
+}
+
+impl Begun {
+    /// Waits until it has an address.
+    async fn address(&self, limit: Nanos, site: &Site<'_>) -> Result<String, Why> {
+        while elapsed(self.started) < limit {
+            self.require_alive(site).await?;
+            if let Some(address) = virsh::address(site.group, &self.domain).await? {
+                return Ok(address);
+            }
+            sleep(PAUSE).await;
+        }
+        Err(Why::NoAddress { guest: self.name.clone(), limit, console: self.said(site).await })
+    }
+
+    /// Waits until it lets us in.
+    async fn connect(&self, limit: Nanos, keys: &Keys, site: &Site<'_>) -> Result<Connected, Why> {
+        // Its name stands in ssh's configuration.
+        let address = self.name.as_str().parse()?;
+        let host = Host { name: self.name.clone(), address, params: Params::default() };
+        let options = Options { ssh_config: Some(keys.config()), needs_root: true, ..site.options.clone() };
+        loop {
+            self.require_alive(site).await?;
+            match connect(&host, site.program, &options).await {
+                Ok(connected) => return Ok(connected),
+                Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
+                    return Err(Why::NotReached {
+                        guest: self.name.clone(),
+                        limit,
+                        last,
+                        console: self.said(site).await,
+                    });
+                }
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn require_alive(&self, site: &Site<'_>) -> Result<(), Why> {
+        match virsh::state(site.group, &self.domain).await?.as_deref() {
+            None | Some("shut off" | "crashed" | "dying") => {
+                Err(Why::Died { guest: self.name.clone(), console: self.said(site).await })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The end of what its console said.
+    async fn said(&self, site: &Site<'_>) -> String {
+        let bytes = site.group.worker().get(&self.console, CONSOLE).await.unwrap_or_default();
+        last_lines(&String::from_utf8_lossy(&bytes), SHOWN)
+    }
+}
+
+/// Whether a guest that starts may still let us in.
+fn comes_by_itself(error: &FleetError) -> bool {
+    use wb_fleet::Why;
+    !matches!(
+        error.why.as_ref(),
+        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Program { .. } | Why::NoSsh(_)
+    )
+}
+
+fn elapsed(since: Instant) -> Nanos {
+    Nanos(since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX))
+}
+
+/// What disks are made from, on the host.
+async fn base(guests: &Guests, params: &Params, site: &Site<'_>) -> Result<Base, Why> {
+    let image = match &guests.image {
+        Some(image) => image.clone(),
+        None => {
+            let distro = params.guest_distro.as_ref().or(params.distro.as_ref());
+            distro.ok_or(Why::NoDistribution)?.parse().map_err(Why::NoSuchImage)?
+        }
+    };
+    let told = |progress: &image::order::Progress| site.tell(progress.to_string());
+    Ok(image::ready(site.group.worker(), &image, &image::Options::default(), &told).await?)
+}
+
+/// A folder of the host's for guests' files, where libvirt's user gets.
+async fn place(site: &Site<'_>) -> Result<&'static str, Why> {
+    const OF_LIBVIRT: &str = "/var/lib/libvirt/images";
+    let is_there = run(site.group, ["test", "-d", OF_LIBVIRT]).await;
+    Ok(if is_there.is_ok() { OF_LIBVIRT } else { "/var/tmp" })
+}
+
+/// A hardware address of its own for each guest: one of those that nobody is sold (its second bit is set).
+fn mac(domain: &str) -> String {
+    let digest = wb_model::Sha256::of(domain.as_bytes());
+    let digits = digest.as_str();
+    format!("52:54:00:{}:{}:{}", &digits[..2], &digits[2..4], &digits[4..6])
+}
+
+/// Makes a disk upon an image, which is never written to.
+async fn overlay(guests: &Guests, base: &Base, disk: &str, site: &Site<'_>) -> Result<(), Why> {
+    let (format, size) = (format_name(guests.image_format), guests.disk.0.to_string());
+    match guests.image_format {
+        image::Format::Qcow2 => {
+            let (below, upon) = (format_name(base.format), base.path.as_str());
+            run(site.group, ["qemu-img", "create", "-q", "-f", format, "-b", upon, "-F", below, disk, &size]).await?;
+        }
+        image::Format::Raw => {
+            run(site.group, ["qemu-img", "convert", "-O", format, &base.path, disk]).await?;
+            run(site.group, ["qemu-img", "resize", "-q", "-f", format, disk, &size]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Has huge pages for guests where the host has room for them; whether it has.
+async fn huge_pages(sizes: &[Size], params: &Params, site: &Site<'_>) -> Result<bool, Why> {
+    let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
+    let mut knobs = std::collections::BTreeMap::new();
+    for node in sizes.iter().flat_map(|size| &size.nodes) {
+        let of_node = sizes.iter().filter(|size| size.nodes.contains(node));
+        let bytes: u64 = of_node.map(|size| size.memory.0.div_ceil(size.nodes.len() as u64)).sum();
+        knobs.insert(format!("nr-hugepages@node{node}"), bytes.div_ceil(kibibytes << 10).to_string());
+    }
+    match site.group.tune(knobs).await {
+        Ok(_) => Ok(true),
+        Err(error) => {
+            site.tell(format!("guests have no huge pages: {error}"));
+            Ok(false)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What is in the folder, and its removal.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use wb_model::Bytes;
+
+use crate::image::Failure;
+use crate::image::cache::{Entry, Left};
+
+use super::folder::{Folder, remove_all};
+use super::users;
+
+/// What is there, by name.
+pub(super) fn list(folder: &Folder) -> Result<Vec<Entry>, Failure> {
+    let names = names(folder)?;
+    names.into_iter().map(|name| entry(folder, name)).collect()
+}
+
+/// Removes entries of these names, with what was begun of them; what is left, and why.
+pub(super) fn remove(folder: &Folder, names: &[String]) -> Result<Vec<Left>, Failure> {
+    let mut left = Vec::new();
+    let there = self::names(folder)?;
+    for name in names.iter().filter(|name| there.contains(*name)) {
+        if let Err(why) = remove_one(folder, name) {
+            left.push(Left { name: name.clone(), why });
+        }
+    }
+    // The folders above go too when nothing is left in them.
+    if fs::remove_dir(folder.path()).is_ok()
+        && let Some(above) = folder.path().parent()
+    {
+        let _ = fs::remove_dir(above);
+    }
+    Ok(left)
+}
+
+fn remove_one(folder: &Folder, name: &str) -> Result<(), String> {
+    let told = |failure: Failure| failure.to_string();
+    let Some(_lock) = folder.try_lock(name).map_err(told)? else {
+        return Err("it is being made".to_owned());
+    };
+    if let Some(user) = users::of(&folder.entry(name)) {
+        return Err(format!("{user} uses it"));
+    }
+    remove_all(&folder.entry(name)).map_err(told)?;
+    remove_all(&folder.part(name)).map_err(told)
+}
+
+/// The names of all entries, whole or not: what is hidden belongs to the one in its name.
+fn names(folder: &Folder) -> Result<BTreeSet<String>, Failure> {
+    let entries = match fs::read_dir(folder.path()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        Err(error) => return Err(Failure::file(folder.path(), &error)),
+    };
+    let name = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match name.strip_prefix('.') {
+            None => Some(name),
+            Some(hidden) => hidden.strip_suffix(".part").or_else(|| hidden.strip_suffix(".lock")).map(str::to_owned),
+        }
+    };
+    Ok(entries.flatten().filter_map(name).collect())
+}
+
+fn entry(folder: &Folder, name: String) -> Result<Entry, Failure> {
+    let (whole, part) = (folder.entry(&name), folder.part(&name));
+    let record = folder.record(&name);
+    let changed = || {
+        let paths = [&whole, &part, &folder.lock_file(&name)];
+        let last = paths.into_iter().filter_map(|path| path.metadata().and_then(|of| of.modified()).ok()).max();
+        Timestamp::try_from(last.unwrap_or(SystemTime::UNIX_EPOCH)).unwrap_or_default()
+    };
+    let is_made = folder.try_lock(&name)?.is_none();
+    let in_use = if is_made { Some("whoever makes it".to_owned()) } else { users::of(&whole) };
+    let (made, used) = record.as_ref().map_or_else(|| (changed(), changed()), |record| (record.made, record.used));
+    Ok(Entry {
+        folder: whole.display().to_string(),
+        size: Bytes(taken(&whole) + taken(&part)),
+        base: record.map(|record| record.base),
+        made: made.to_string(),
+        used: used.to_string(),
+        in_use,
+        name,
+    })
+}
+
+/// What a file or folder takes of the disk, holes not counted.
+fn taken(path: &Path) -> u64 {
+    let Ok(of) = fs::symlink_metadata(path) else { return 0 };
+    let below = if of.is_dir() { fs::read_dir(path).ok() } else { None };
+    of.blocks() * 512 + below.into_iter().flatten().flatten().map(|entry| taken(&entry.path())).sum::<u64>()
+}

@@ -1,0 +1,270 @@
+//! What a profile is: a state of a host, as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_knobs::tune::Wanted;
+use wb_model::{Bytes, Nanos, ProfileName};
+
+use crate::image::{Format, Image};
+
+/// A state that a host is put into and brought back from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Profile {
+    /// What it is for, in a line.
+    pub summary: String,
+    /// Named sets of knobs; what of them cannot be set on a host is told and left.
+    pub sets: Vec<String>,
+    /// Knobs by name or `NAME@TARGET`; one that cannot be set is an error.
+    pub knobs: BTreeMap<String, Setting>,
+    /// Files that it puts on the host.
+    pub files: Vec<HostFile>,
+    /// What commands set and put back.
+    pub commands: Vec<Paired>,
+    /// Machines that measure in the host's place.
+    pub guests: Option<Guests>,
+    /// The tests that it is measured with; `$@` stands for those that were asked for.
+    pub tests: Option<Vec<String>>,
+}
+
+impl Profile {
+    /// Whether it leaves a host as it is.
+    pub fn is_plain(&self) -> bool {
+        let Self { sets, knobs, files, commands, guests, .. } = self;
+        sets.is_empty() && knobs.is_empty() && files.is_empty() && commands.is_empty() && guests.is_none()
+    }
+
+    /// As a file has it.
+    pub fn to_toml(&self) -> String {
+        // It was read from such a text.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// What is wrong with it that its types do not say.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let relative = self.files.iter().find(|file| !file.path.starts_with('/'));
+        let relative = relative.map(|file| format!("`{}` is no absolute path", file.path));
+        let mode = self.files.iter().find(|file| file.permissions().is_none());
+        let mode = mode.map(|file| format!("`{}` is no mode of a file: write `0644`", file.mode));
+        let knob = self.knobs.iter().find_map(|(key, value)| Wanted::new(key, value.to_string()).err());
+        relative.or(mode).or(knob)
+    }
+}
+
+/// The value of a knob, as files write it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// On or off.
+    Flag(bool),
+    /// A number.
+    Number(i64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A file that is on a host while a profile is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostFile {
+    /// Its path, absolute.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+    /// Its permissions, in octal digits, where it was not there before.
+    #[serde(default = "readable")]
+    pub mode: String,
+}
+
+impl HostFile {
+    /// Its mode as a number; none where it is no such thing.
+    pub(crate) fn permissions(&self) -> Option<u32> {
+        u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o7777)
+    }
+}
+
+fn readable() -> String {
+    "0644".to_owned()
+}
+
+/// A command that sets something, and one that puts it back. Both are for `sh -c`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Paired {
+    /// What it is, in a word or two.
+    pub name: String,
+    /// Says by its exit status whether it is so.
+    pub is: String,
+    /// Makes it so.
+    pub apply: String,
+    /// Makes it otherwise.
+    pub revert: String,
+}
+
+/// Machines that are made for a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Guests {
+    /// How many there are.
+    pub count: Count,
+    /// The CPUs of each; without, all the CPUs for guests.
+    pub cpus: Option<u32>,
+    /// The memory of each; without, an even share of the memory for guests.
+    pub memory: Option<Bytes>,
+    /// Where their CPUs run.
+    pub placement: Placement,
+    /// What their disks are made from; without, the image of the host's `guest-distro`, or of its own distribution.
+    pub image: Option<Image>,
+    /// How large their disks are.
+    pub disk: Bytes,
+    /// The format of what lies upon the image.
+    pub image_format: Format,
+    /// libvirt's network that they are in.
+    pub network: String,
+    /// What runs them.
+    pub virt_type: VirtType,
+    /// Another program than the one that libvirt would take.
+    pub qemu_bin: Option<String>,
+    /// More arguments of virt-install, as one would type them.
+    pub virt_install_extra: String,
+    /// The domain's XML, in place of what virt-install makes: a file of an asset folder, or the text itself.
+    pub xml: Option<String>,
+    /// How long they may take to answer.
+    pub limit: Nanos,
+}
+
+impl Default for Guests {
+    fn default() -> Self {
+        Self {
+            count: Count::Exactly(1),
+            cpus: None,
+            memory: None,
+            placement: Placement::Free,
+            image: None,
+            disk: Bytes(20 << 30),
+            image_format: Format::Qcow2,
+            network: "default".to_owned(),
+            virt_type: VirtType::Auto,
+            qemu_bin: None,
+            virt_install_extra: String::new(),
+            xml: None,
+            limit: Nanos(600_000_000_000),
+        }
+    }
+}
+
+/// How many guests there are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "RawCount", into = "RawCount")]
+#[schemars(with = "RawCount")]
+pub enum Count {
+    /// So many.
+    Exactly(u32),
+    /// As many as the CPUs for guests are enough for.
+    Fill,
+    /// As many as so many times the host's CPUs are enough for.
+    Times(f64),
+}
+
+/// A number, `fill`, or `x1.5`.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum RawCount {
+    Number(u32),
+    Word(String),
+}
+
+impl TryFrom<RawCount> for Count {
+    type Error = String;
+    fn try_from(raw: RawCount) -> Result<Self, String> {
+        let times =
+            |word: &str| word.strip_prefix('x')?.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
+        match raw {
+            RawCount::Number(0) => Err("there is at least one guest".to_owned()),
+            RawCount::Number(count) => Ok(Self::Exactly(count)),
+            RawCount::Word(word) if word == "fill" => Ok(Self::Fill),
+            RawCount::Word(word) => times(&word).map(Self::Times).ok_or_else(|| {
+                format!("`{word}` is no count of guests: a number, `fill`, or `x1.5` for 1.5 times the host's CPUs")
+            }),
+        }
+    }
+}
+
+impl From<Count> for RawCount {
+    fn from(count: Count) -> Self {
+        match count {
+            Count::Exactly(count) => Self::Number(count),
+            Count::Fill => Self::Word("fill".to_owned()),
+            Count::Times(times) => Self::Word(format!("x{times}")),
+        }
+    }
+}
+
+/// Where the CPUs of guests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Wherever the host puts them.
+    Free,
+    /// Each on a CPU of its own; memory is of their nodes and of huge pages, disks have a thread of their own, and
+    /// everything else on the host stays off their CPUs where there are others.
+    Pinned,
+}
+
+/// What runs guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VirtType {
+    /// The processor, where it can; software where it cannot, which is said.
+    Auto,
+    /// The processor.
+    Kvm,
+    /// Software.
+    Qemu,
+}
+
+impl VirtType {
+    /// As libvirt calls it.
+    pub(crate) fn name(self) -> &'static str {
+        if self == Self::Qemu { "qemu" } else { "kvm" }
+    }
+}
+
+/// A profile under its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Its name, the first part of cells' names.
+    pub name: ProfileName,
+    /// What it is.
+    pub profile: Profile,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_numbers_words_or_factors() {
+        let read = |json: &str| serde_json::from_str::<Count>(json).map_err(|error| error.to_string());
+        assert_eq!(read("3"), Ok(Count::Exactly(3)));
+        assert_eq!(read("\"fill\""), Ok(Count::Fill));
+        assert_eq!(read("\"x1.5\""), Ok(Count::Times(1.5)));
+        for wrong in ["0", "\"x0\"", "\"all\"", "\"xnan\""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(serde_json::to_string(&Count::Times(1.5)).unwrap(), "\"x1.5\"");
+    }
+}

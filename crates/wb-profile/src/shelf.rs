@@ -1,0 +1,174 @@
+//! Which profiles there are: those that come with the program, and users' own.
+
+use std::path::{Path, PathBuf};
+
+use wb_model::ProfileName;
+use wb_plan::nearest::nearest;
+
+use crate::profile::{Named, Profile};
+
+/// Those that come with the program.
+const SHIPPED: [(&str, &str); 6] = [
+    ("Localhost", include_str!("../profiles/Localhost.toml")),
+    ("TunedHost", include_str!("../profiles/TunedHost.toml")),
+    ("DefaultLibvirt", include_str!("../profiles/DefaultLibvirt.toml")),
+    ("DefaultLibvirtMulti", include_str!("../profiles/DefaultLibvirtMulti.toml")),
+    ("Overcommit1_5", include_str!("../profiles/Overcommit1_5.toml")),
+    ("TunedLibvirt", include_str!("../profiles/TunedLibvirt.toml")),
+];
+
+/// All profiles there are, by name: a later one of the same name counts.
+#[derive(Debug, Clone, Default)]
+pub struct Shelf {
+    all: Vec<Named>,
+}
+
+/// A file that is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum BadProfile {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is none.
+    #[error("{name}: {what}")]
+    Text {
+        /// The file's path.
+        name: String,
+        /// What is wrong, with the line.
+        what: String,
+    },
+    /// There is none of this name.
+    #[error("there is no profile `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// One that may have been meant.
+        near: Option<String>,
+        /// All there are.
+        all: Vec<String>,
+    },
+}
+
+impl BadProfile {
+    /// The way out.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            Self::Unknown { all, .. } => Some(format!(
+                "there are {}; one of your own is NAME.toml in ~/.config/weighbridge/profiles.d",
+                all.join(", ")
+            )),
+            Self::Text { .. } => Some("`weighbridge schema profile` says what a profile can have".to_owned()),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
+impl Shelf {
+    /// Those that come with the program, and those of these folders, each a file NAME.toml.
+    ///
+    /// # Errors
+    /// With the first file that is no profile. A folder that is not there has none.
+    pub fn of(folders: &[PathBuf]) -> Result<Self, BadProfile> {
+        let mut shelf = Self::default();
+        for (name, text) in SHIPPED {
+            shelf.put(name, text, name)?;
+        }
+        for folder in folders {
+            for path in files(folder)? {
+                let shown = path.display().to_string();
+                let text =
+                    std::fs::read_to_string(&path).map_err(|source| BadProfile::Io { path: shown.clone(), source })?;
+                let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+                shelf.put(&name, &text, &shown)?;
+            }
+        }
+        Ok(shelf)
+    }
+
+    /// All of them, the program's first.
+    pub fn all(&self) -> &[Named] {
+        &self.all
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// With the nearest where there is none.
+    pub fn get(&self, name: &str) -> Result<&Named, BadProfile> {
+        self.all.iter().find(|named| named.name.as_str() == name).ok_or_else(|| {
+            let all = self.all.iter().map(|named| named.name.as_str());
+            BadProfile::Unknown {
+                name: name.to_owned(),
+                near: nearest(name, all.clone()).map(str::to_owned),
+                all: all.map(str::to_owned).collect(),
+            }
+        })
+    }
+
+    fn put(&mut self, name: &str, text: &str, file: &str) -> Result<(), BadProfile> {
+        let bad = |what: String| BadProfile::Text { name: file.to_owned(), what };
+        let profile: Profile = toml::from_str(text).map_err(|error| bad(error.to_string().trim().to_owned()))?;
+        if let Some(fault) = profile.fault() {
+            return Err(bad(fault));
+        }
+        let name = ProfileName::new(name).map_err(|error| bad(error.to_string()))?;
+        self.all.retain(|known| known.name != name);
+        self.all.push(Named { name, profile });
+        Ok(())
+    }
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, BadProfile> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(BadProfile::Io { path: folder.display().to_string(), source }),
+        Ok(entries) => entries,
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Count, Placement};
+
+    #[test]
+    fn the_shipped_ones_are_there() {
+        let shelf = Shelf::of(&[]).unwrap();
+        let names: Vec<&str> = shelf.all().iter().map(|named| named.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["Localhost", "TunedHost", "DefaultLibvirt", "DefaultLibvirtMulti", "Overcommit1_5", "TunedLibvirt"]
+        );
+        assert_eq!(shelf.get("Localhost").unwrap().profile.guests, None);
+        let guests = |name| shelf.get(name).unwrap().profile.guests.clone().unwrap();
+        assert_eq!((guests("Overcommit1_5").count, guests("Overcommit1_5").cpus), (Count::Times(1.5), Some(2)));
+        assert_eq!(guests("TunedLibvirt").placement, Placement::Pinned);
+    }
+
+    #[test]
+    fn a_users_own_counts_and_a_wrong_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("Mine.toml"),
+            "summary = 'x'\n[knobs]\nswappiness = 1\nthp = 'never'\nksm = false\n",
+        )
+        .unwrap();
+        let shelf = Shelf::of(&[folder.path().to_owned(), folder.path().join("not-there")]).unwrap();
+        let knobs = &shelf.get("Mine").unwrap().profile.knobs;
+        assert_eq!(knobs.values().map(ToString::to_string).collect::<Vec<_>>(), ["off", "1", "never"]);
+        assert_eq!(shelf.get("Lokalhost").unwrap_err().help().unwrap(), "did you mean `Localhost`?");
+        std::fs::write(folder.path().join("Mine.toml"), "knob = 1\n").unwrap();
+        let said = Shelf::of(&[folder.path().to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("Mine.toml") && said.contains("unknown field `knob`"), "{said}");
+    }
+}

@@ -1,0 +1,56 @@
+//! A host while it is put into a profile.
+
+use std::path::{Path, PathBuf};
+
+use wb_agent::Group;
+use wb_fleet::{Address, Options, Params, Program};
+use wb_model::WorkerName;
+
+use crate::error::Why;
+
+/// A host, and what its profile needs to know of it.
+pub(crate) struct Site<'a> {
+    /// What its processes and changes belong to: all ends with it.
+    pub(crate) group: &'a Group,
+    /// What is said of it, which counts before what is found.
+    pub(crate) params: &'a Params,
+    /// Where it is; none where it is this machine.
+    pub(crate) address: Option<&'a Address>,
+    /// How guests are connected to.
+    pub(crate) options: &'a Options,
+    /// The program that becomes the agent of guests.
+    pub(crate) program: &'a Program,
+    /// Folders with what belongs to hosts.
+    pub(crate) assets: &'a [PathBuf],
+    /// Whom to tell what takes a while.
+    pub(crate) told: &'a (dyn Fn(&WorkerName, String) + Sync),
+}
+
+impl Site<'_> {
+    /// Tells the user something of it.
+    pub(crate) fn tell(&self, line: String) {
+        (self.told)(self.group.worker().name(), line);
+    }
+
+    /// The name of its `number`th guest.
+    pub(crate) fn guest(&self, number: usize) -> WorkerName {
+        let host = self.group.worker().name();
+        let name = if *host == WorkerName::local() { format!("vm{number}") } else { format!("{host}-vm{number}") };
+        // A name with a number after it is one.
+        WorkerName::new(&name).unwrap_or_else(|_| host.clone())
+    }
+
+    /// The text of an asset: a file by its path, or in the first of the folders that has it, or the text itself where
+    /// it is no name.
+    pub(crate) fn asset(&self, name: &str) -> Result<String, Why> {
+        if name.trim_start().starts_with('<') {
+            return Ok(name.to_owned());
+        }
+        let host = self.group.worker().name().to_string();
+        let named = name.replace("%(host)s", &host);
+        let within = self.assets.iter().map(|folder| folder.join(&named));
+        let path = [PathBuf::from(&named)].into_iter().chain(within).find(|path| path.is_file());
+        let path = path.unwrap_or_else(|| Path::new(&named).to_owned());
+        std::fs::read_to_string(&path).map_err(|source| Why::File { path: path.display().to_string(), source })
+    }
+}

@@ -1,0 +1,236 @@
+//! Profiles as they are asked for: `TunedLibvirt:{"force_guest_cpus": 2}`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wb_knobs::KnobSet;
+use wb_model::{Bytes, Nanos};
+
+use crate::image::{Format, Image};
+use crate::profile::{Count, Guests, Named, Setting, VirtType};
+use crate::shelf::{BadProfile, Shelf};
+
+/// Why what was asked for is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum BadUse {
+    /// There is none such.
+    #[error(transparent)]
+    Profile(#[from] BadProfile),
+    /// What is said after the colon.
+    #[error("`{text}`: {what}")]
+    Params {
+        /// As it was written.
+        text: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// One is asked for twice under one name.
+    #[error("the profile `{name}` is asked for twice, and its cells would have the same names")]
+    Twice {
+        /// Which.
+        name: String,
+    },
+    /// A set of knobs that there is not.
+    #[error("there is no set of knobs `{set}`")]
+    Set {
+        /// Its name.
+        set: String,
+    },
+}
+
+impl BadUse {
+    /// The way out.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Profile(bad) => bad.help(),
+            Self::Params { .. } => {
+                Some(format!("a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
+            }
+            Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
+            Self::Set { .. } => Some("`weighbridge tune apply --help` lists the sets".to_owned()),
+        }
+    }
+}
+
+/// What can be said of a profile where it is asked for. Names as in run-perf, with `-` or `_`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Params {
+    force_guest_cpus: Option<u32>,
+    force_guest_mem: Option<u64>,
+    force_no_vms: Option<u32>,
+    qemu_bin: Option<String>,
+    image_format: Option<Format>,
+    virt_install_extra: Option<String>,
+    xml: Option<String>,
+    tuned_adm_profile: Option<String>,
+    irqbalance: Option<bool>,
+    image: Option<Image>,
+    disk: Option<Bytes>,
+    network: Option<String>,
+    virt_type: Option<VirtType>,
+    limit: Option<Nanos>,
+    sets: Option<Vec<String>>,
+    knobs: BTreeMap<String, Setting>,
+    tests: Option<Vec<String>>,
+}
+
+const NAMES: [&str; 17] = [
+    "force-guest-cpus",
+    "force-guest-mem (MiB)",
+    "force-no-vms",
+    "qemu-bin",
+    "image-format",
+    "virt-install-extra",
+    "xml",
+    "tuned-adm-profile",
+    "irqbalance",
+    "image",
+    "disk",
+    "network",
+    "virt-type",
+    "limit",
+    "sets",
+    "knobs",
+    "tests",
+];
+
+/// The profiles that words of a command line mean; several can be in one, with commas between.
+///
+/// # Errors
+/// When one is none, or is there twice.
+pub fn asked(words: &[String], shelf: &Shelf, sets: &[KnobSet]) -> Result<Vec<Named>, BadUse> {
+    let mut all: Vec<Named> = Vec::new();
+    for text in words.iter().flat_map(|word| parts(word)) {
+        let named = one(text, shelf)?;
+        if all.iter().any(|known| known.name == named.name) {
+            return Err(BadUse::Twice { name: named.name.to_string() });
+        }
+        if let Some(set) = named.profile.sets.iter().find(|name| sets.iter().all(|set| set.name != **name)) {
+            return Err(BadUse::Set { set: set.clone() });
+        }
+        all.push(named);
+    }
+    Ok(all)
+}
+
+/// What stands between commas that are in no braces, brackets or quotes.
+fn parts(word: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
+    word.split(|c: char| {
+        let was_escaped = std::mem::take(&mut escaped);
+        match c {
+            '\\' if quoted => escaped = !was_escaped,
+            '"' if !was_escaped && depth > 0 => quoted = !quoted,
+            '{' | '[' if !quoted => depth += 1,
+            '}' | ']' if !quoted => depth -= 1,
+            ',' => return depth == 0,
+            _ => {}
+        }
+        false
+    })
+    .map(str::trim)
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
+    let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
+    let mut named = shelf.get(name)?.clone();
+    let Some(json) = json else { return Ok(named) };
+    let bad = |what: String| BadUse::Params { text: text.to_owned(), what };
+    let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
+    if given.keys().any(|key| key.replace('_', "-") == "grub-args") {
+        return Err(bad("kernel arguments of a host need a reboot there and another back: set them before, with \
+            --host-setup-script and --host-setup-script-reboot"
+            .to_owned()));
+    }
+    let given = given.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect();
+    let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(error.to_string()))?;
+    params.say(&mut named).map_err(bad)?;
+    if let Some(fault) = named.profile.fault() {
+        return Err(bad(fault));
+    }
+    Ok(named)
+}
+
+impl Params {
+    fn say(self, Named { profile, .. }: &mut Named) -> Result<(), String> {
+        profile.sets = self.sets.unwrap_or(std::mem::take(&mut profile.sets));
+        profile.tests = self.tests.or(profile.tests.take());
+        profile.knobs.extend(self.knobs);
+        let tuned = self.tuned_adm_profile.map(|name| ("tuned-profile".to_owned(), Setting::Text(name)));
+        let balanced = self.irqbalance.map(|on| ("irqbalance".to_owned(), Setting::Flag(on)));
+        profile.knobs.extend(tuned.into_iter().chain(balanced));
+        let of_guests = Guests::default();
+        let mut guests = profile.guests.clone().unwrap_or(of_guests);
+        let before = guests.clone();
+        guests.cpus = self.force_guest_cpus.or(guests.cpus);
+        guests.memory = self.force_guest_mem.map(|mib| Bytes(mib << 20)).or(guests.memory);
+        guests.count = self.force_no_vms.map_or(guests.count, Count::Exactly);
+        guests.qemu_bin = self.qemu_bin.or(guests.qemu_bin);
+        guests.image_format = self.image_format.unwrap_or(guests.image_format);
+        guests.virt_install_extra = self.virt_install_extra.unwrap_or(guests.virt_install_extra);
+        guests.xml = self.xml.or(guests.xml);
+        guests.image = self.image.or(guests.image);
+        guests.disk = self.disk.unwrap_or(guests.disk);
+        guests.network = self.network.unwrap_or(guests.network);
+        guests.virt_type = self.virt_type.unwrap_or(guests.virt_type);
+        guests.limit = self.limit.unwrap_or(guests.limit);
+        if guests.cpus == Some(0) || guests.count == Count::Exactly(0) || guests.memory == Some(Bytes(0)) {
+            return Err("a guest has at least one CPU and some memory, and there is at least one".to_owned());
+        }
+        match &mut profile.guests {
+            Some(known) => *known = guests,
+            None if guests == before => {}
+            None => return Err("this profile has no guests".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked_of(words: &[&str]) -> Result<Vec<Named>, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        asked(&words, &Shelf::of(&[]).unwrap(), &KnobSet::shipped()).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn several_stand_in_one_word_and_braces_keep_their_commas() {
+        let all = asked_of(&[
+            r#"Localhost,DefaultLibvirt:{"force_guest_cpus":2,"force-guest-mem":512,"virt-install-extra":"--x a,b}"}"#,
+            "TunedHost",
+        ])
+        .unwrap();
+        let names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
+        assert_eq!(names, ["Localhost", "DefaultLibvirt", "TunedHost"]);
+        let guests = all[1].profile.guests.as_ref().unwrap();
+        assert_eq!((guests.cpus, guests.memory), (Some(2), Some(Bytes(512 << 20))));
+        assert_eq!(guests.virt_install_extra, "--x a,b}");
+    }
+
+    #[test]
+    fn names_of_run_perf_become_knobs() {
+        let all = asked_of(&[
+            r#"TunedHost:{"tuned_adm_profile":"latency-performance","irqbalance":false,"knobs":{"thp":"never"}}"#,
+        ]);
+        let knobs: Vec<String> =
+            all.unwrap()[0].profile.knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        assert_eq!(knobs, ["irqbalance=off", "thp=never", "tuned-profile=latency-performance"]);
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        let said = |word: &str| asked_of(&[word]).unwrap_err();
+        assert!(said("Localhost:{\"force_guest_cpus\":2}").ends_with("this profile has no guests"));
+        assert!(said("DefaultLibvirt:{\"force_guest_cpu\":2}").contains("unknown field"));
+        assert!(said("DefaultLibvirt:{\"force_no_vms\":0}").contains("at least one"));
+        assert!(said("DefaultLibvirt:{\"grub_args\":\"x\"}").contains("reboot"));
+        assert!(said("Localhost,Localhost").contains("twice"));
+        assert_eq!(said("Nope"), "there is no profile `Nope`");
+    }
+}

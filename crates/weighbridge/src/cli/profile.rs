@@ -1,0 +1,46 @@
+//! `weighbridge profile`.
+
+use clap::{Args, Subcommand};
+
+use super::HostFlags;
+
+/// What to do with profiles
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// List the profiles there are
+    List(ShelfArgs),
+    /// Print a profile as a file has it; a copy under another name is one of your own
+    Show(ShowArgs),
+    /// Bring hosts back from what runs that were killed have left there, and say what became of it
+    #[command(
+        after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
+        the next run on the host does. exit status: 0 as it was, 3 where not all could be put back"
+    )]
+    Revert(RevertArgs),
+}
+
+/// Where profiles of one's own are
+#[derive(Debug, Args)]
+pub(crate) struct ShelfArgs {
+    /// Folders with a profiles.d of one's own, beside ~/.config/weighbridge
+    #[arg(long, value_name = "DIR")]
+    pub(crate) paths: Vec<std::path::PathBuf>,
+}
+
+/// `profile show`
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Which
+    pub(crate) name: String,
+    /// Where profiles are
+    #[command(flatten)]
+    pub(crate) shelf: ShelfArgs,
+}
+
+/// `profile revert`
+#[derive(Debug, Args)]
+pub(crate) struct RevertArgs {
+    /// Which machines; without, this one
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
+}

@@ -1,0 +1,61 @@
+//! `weighbridge profile`.
+
+use wb_report::text::{Align, Table};
+
+use super::crew::{close, hosts, shelf};
+use super::{print_text, runtime};
+use crate::cli::profile::{ProfileCommand, RevertArgs, ShelfArgs, ShowArgs};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Carries out what was asked of profiles.
+pub(crate) fn profile(command: &ProfileCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        ProfileCommand::List(args) => list(args, console),
+        ProfileCommand::Show(args) => show(args),
+        ProfileCommand::Revert(args) => revert(args, console),
+    }
+}
+
+fn list(args: &ShelfArgs, console: &Console) -> Result<Exit, Error> {
+    let mut table = Table::new(&[("profile", Align::Left), ("", Align::Left)]);
+    for named in shelf(&args.paths)?.all() {
+        table.row(vec![named.name.to_string().into(), named.profile.summary.clone().into()]);
+    }
+    print_text(&table.draw(console.out))?;
+    print_text(
+        "\n`weighbridge profile show NAME` prints one; `weighbridge run --profiles NAME,… TEST` measures in them\n",
+    )?;
+    Ok(Exit::Fine)
+}
+
+fn show(args: &ShowArgs) -> Result<Exit, Error> {
+    let shelf = shelf(&args.shelf.paths)?;
+    let named = shelf.get(&args.name).map_err(wb_profile::BadUse::from)?;
+    print_text(&named.profile.to_toml())?;
+    Ok(Exit::Fine)
+}
+
+/// Each agent puts back what one that was killed has left, at its start.
+fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
+    runtime()?.block_on(async {
+        let hosts = hosts(&args.hosts, console).await?;
+        let mut well = hosts.crew.absent.is_empty();
+        for member in &hosts.crew.members {
+            let name = member.worker.name();
+            let left = member.worker.left_behind().await?;
+            for one in &left.put_back {
+                print_text(&format!("`{name}`: {}: {}\n", one.what, one.how))?;
+            }
+            match &left.fault {
+                Some(fault) => print_text(&format!("`{name}`: {fault}\n"))?,
+                None if left.put_back.is_empty() => print_text(&format!("`{name}`: nothing was left to put back\n"))?,
+                None => {}
+            }
+            well &= left.fault.is_none();
+        }
+        close(hosts).await?;
+        Ok(if well { Exit::Fine } else { Exit::FellShort })
+    })
+}
