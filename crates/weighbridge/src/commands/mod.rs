@@ -14,6 +14,7 @@ mod measure;
 mod net;
 mod plan;
 mod profile;
+mod publish;
 mod read;
 mod report;
 mod run;
