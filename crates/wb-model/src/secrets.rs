@@ -1,6 +1,13 @@
 //! What must not be recorded: values that look like secrets are replaced by `***`.
 //!
-//! The rule errs on the side of masking: `keymap=us` is masked too.
+//! The rule errs on the side of masking: `keymap=us` is masked too. Beside what looks like a secret there is what the user
+//! declared to be one.
+
+mod declared;
+
+use std::borrow::Cow;
+
+pub use declared::{SHORTEST, TooShort, any_declared, declare, has_declared, masked_json, without_declared};
 
 /// What stands for a secret.
 const MASK: &str = "***";
@@ -16,13 +23,31 @@ pub fn is_secret(name: &str) -> bool {
 }
 
 /// A variable's value, masked where its name sounds like a secret's.
-pub fn masked_value<'a>(name: &str, value: &'a str) -> &'a str {
-    if is_secret(name) { MASK } else { value }
+pub fn masked_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    if is_secret(name) { Cow::Borrowed(MASK) } else { without_declared(value) }
+}
+
+/// The words of a command, each by itself, with their secrets masked: of `--password` and `-u` also the word after it.
+pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<String> {
+    let mut next = Next::Plain;
+    let mask = |word: A| {
+        let word = without_declared(word.as_ref());
+        let (shown, after) = match next {
+            Next::Secret if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
+            Next::User if word.contains(':') => (without_password(&word), Next::Plain),
+            _ if word.contains(char::is_whitespace) => (masked_words(&word), Next::Plain),
+            _ => masked_word(&word),
+        };
+        next = after;
+        shown
+    };
+    words.into_iter().map(mask).collect()
 }
 
 /// A command line with its secrets masked: `token=abc`, `--password abc`, `"token": "abc"`, `https://user:abc@host`.
 /// Words keep the blanks between them.
 pub fn masked_words(line: &str) -> String {
+    let line = without_declared(line);
     let mut masked = String::with_capacity(line.len());
     let mut next = Next::Plain;
     for piece in line.split_inclusive(char::is_whitespace) {
@@ -39,8 +64,8 @@ pub fn masked_words(line: &str) -> String {
             let (shown, after) = match next {
                 Next::Secret if !word.starts_with('-') => (MASK.to_owned(), after_value(word)),
                 Next::User if word.contains(':') => {
-                    let (user, password) = word.split_at(word.find(':').unwrap_or(word.len()));
-                    (format!("{user}:{MASK}"), after_value(password.trim_start_matches(':')))
+                    let password = word.split_once(':').map_or("", |(_, password)| password);
+                    (without_password(word), after_value(password))
                 }
                 _ => masked_word(word),
             };
@@ -75,12 +100,24 @@ fn masked_word(word: &str) -> (String, Next) {
         Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
         None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
         None if USER.contains(&word) => (word.to_owned(), Next::User),
+        None if has_user(word) => (without_password(word), Next::Plain),
         None => (without_user(word), Next::Plain),
     }
 }
 
 /// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
 const USER: [&str; 3] = ["-u", "--user", "--proxy-user"];
+
+/// Whether such an option has its value in the same word: `--user=joe:…`, `-ujoe:…`.
+fn has_user(word: &str) -> bool {
+    let is_long = USER[1..].iter().any(|option| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')));
+    (is_long || word.starts_with(USER[0])) && word.contains(':')
+}
+
+/// `USER:PASSWORD` without the latter.
+fn without_password(word: &str) -> String {
+    word.split_once(':').map_or_else(|| word.to_owned(), |(user, _)| format!("{user}:{MASK}"))
+}
 
 /// What follows a secret: the rest of it where its quote is still open.
 fn after_value(value: &str) -> Next {
@@ -95,8 +132,26 @@ pub fn masked_options(options: &str) -> String {
 
 /// One option, a path or an address, with its secrets masked; what stands before a `:` is no name here.
 pub fn masked(word: &str) -> String {
+    let word = without_declared(word);
     let secret = word.match_indices('=').find(|(at, _)| is_secret(&word[..*at]));
-    secret.map_or_else(|| without_user(word), |(at, _)| format!("{}{MASK}", &word[..=at]))
+    secret.map_or_else(|| without_user(&word), |(at, _)| format!("{}{MASK}", &word[..=at]))
+}
+
+/// A text with the users and passwords of its URLs masked, and all else as it is.
+pub fn without_passwords(text: &str) -> String {
+    let text = without_declared(text);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.as_ref();
+    while let Some(start) = rest.find("://").map(|at| at + 3) {
+        let end = rest[start..].find(|c: char| c == '/' || c.is_whitespace()).map_or(rest.len(), |end| start + end);
+        let authority = &rest[start..end];
+        let host = authority.rfind('@').filter(|at| authority[..*at].contains(':')).map_or(0, |at| at);
+        shown += &rest[..start];
+        shown += if host > 0 { MASK } else { "" };
+        shown += &authority[host..];
+        rest = &rest[end..];
+    }
+    shown + rest
 }
 
 /// The part before the `@` of an address is masked where it is a URL's or holds a `:`.
@@ -130,6 +185,7 @@ mod tests {
             ("ds=https://joe:pw@host/x", "ds=https://***@host/x"),
             ("netroot=iscsi:joe:pw@10.0.0.1::3260", "netroot=iscsi:***@10.0.0.1::3260"),
             ("curl -u me:hunter2 -s --user joe", "curl -u me:*** -s --user joe"),
+            ("curl -ume:hunter2 --user=joe:x -unix:/s", "curl -ume:*** --user=joe:*** -unix:***"),
             ("console=a@b", "console=a@b"),
             ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
             ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),
@@ -139,6 +195,19 @@ mod tests {
         }
         assert_eq!(masked_options("rw,username=joe,password=x"), "rw,username=joe,password=***");
         assert_eq!(masked("keyserver:/export"), "keyserver:/export");
+    }
+
+    #[test]
+    fn passwords_of_urls_are_masked_and_nothing_else() {
+        let text = "x=https://joe:pw@host/a,b http://joe@host token=1 s3://k:v@";
+        assert_eq!(without_passwords(text), "x=https://***@host/a,b http://joe@host token=1 s3://***@");
+    }
+
+    #[test]
+    fn words_of_a_command_are_masked_each_by_itself() {
+        let words = ["run", "--token", "a b", "-u", "joe:x y", "--pass", "-v", "sh", "-c", "curl -u me:pw", "k=v"];
+        let shown = ["run", "--token", "***", "-u", "joe:***", "--pass", "-v", "sh", "-c", "curl -u me:***", "k=v"];
+        assert_eq!(masked_arguments(words), shown);
     }
 
     proptest! {

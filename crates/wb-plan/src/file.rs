@@ -4,6 +4,7 @@
 //! name = "nightly"
 //! summary = "what this plan is for"
 //! tools = ["sar 1"]            # around the samples of every test
+//! publish = "upload.sh"        # after each test, and at the end
 //!
 //! [sampling]
 //! min-time = "2s"
@@ -39,6 +40,8 @@ pub struct PlanFile {
     pub summary: String,
     /// How it samples.
     pub sampling: Sampling,
+    /// The command that publishes what was measured.
+    pub publish: Option<String>,
     /// Its tests, in order.
     pub requests: Vec<Request>,
 }
@@ -52,6 +55,7 @@ struct Head {
     summary: String,
     #[serde(default, rename = "tools")]
     _tools: Option<toml::Value>,
+    publish: Option<Spanned<String>>,
     #[serde(default)]
     sampling: Sampling,
     #[serde(default)]
@@ -70,6 +74,10 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
         return Err(PlanError::at(&source, at, fault.what, "here"));
     }
     tools::check(&source, &head.tool_groups)?;
+    if let Some(line) = head.publish.as_ref().filter(|line| tools::words(line.get_ref()).is_none()) {
+        let what = "`publish` is no command: it is empty, or a quote is open";
+        return Err(PlanError::at(&source, line.span(), what, "here"));
+    }
     let of_all = match table.get("tools") {
         Some(value) => tools::unfold(&source, &written(&source, value)?, &head.tool_groups)?,
         None => Vec::new(),
@@ -84,7 +92,8 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
     }
     let stem = std::path::Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = head.name.or(stem).unwrap_or_default();
-    Ok(PlanFile { name, summary: head.summary, sampling: head.sampling, requests })
+    let publish = head.publish.map(Spanned::into_inner);
+    Ok(PlanFile { name, summary: head.summary, sampling: head.sampling, publish, requests })
 }
 
 /// The text of a plan file.
@@ -252,6 +261,7 @@ mod tests {
             sampling("order = \"interleavd\""),
             sampling("budget = \"soon\""),
             "[[tests]]\nname = \"fio\"".to_owned(),
+            "publish = \"upload '\"".to_owned(),
         ];
         insta::assert_snapshot!(all.map(|text| said(&text)).join("\n"), @r#"
         there is no tool group and no program `cahce` | "cahce" | did you mean `cache`?
@@ -270,6 +280,7 @@ mod tests {
         there is no value `interleavd` here | "interleavd" | did you mean `interleaved`?
         this plan cannot be read: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds | "soon" | here
         there is no key `tests` here | tests | did you mean `test`?
+        `publish` is no command: it is empty, or a quote is open | "upload '" | here
         "#);
     }
 

@@ -13,6 +13,7 @@ pub mod catalogue;
 pub mod error;
 pub mod expand;
 pub mod file;
+pub mod masked;
 pub mod nearest;
 pub mod plan;
 pub mod request;

@@ -5,19 +5,24 @@
 //! `wb-fleet`'s.
 //!
 //! Start with [`profile`] (what a profile is), then [`apply()`] (what is done on a host) and [`image`] (what a guest's
-//! disk is made from).
+//! disk is made from); and [`provision`], [`script`] and [`reboot`], what is done to a host before any profile.
 
 pub mod apply;
+pub mod controller;
 pub mod error;
 mod guest;
 mod host;
 pub mod image;
 pub mod profile;
+pub mod provision;
+pub mod reboot;
+pub mod script;
 pub mod shelf;
 mod site;
 pub mod usage;
 
 pub use apply::{Applied, HostAt, Means, Standing, apply, folders};
+pub use controller::Controller;
 pub use error::{ProfileError, Why};
 pub use guest::Made;
 pub use profile::{Named, Profile};

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wb_model::secrets;
 
 use crate::RecordError;
 
@@ -35,15 +36,21 @@ pub fn sync_folder(path: &Path) -> Result<(), RecordError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(RecordError::io("sync", path))
 }
 
-/// Writes a value as JSON that people can read, whole.
+/// Writes a value as JSON that people can read, whole, and with every declared secret masked.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| RecordError::Io {
-        what: "write",
-        path: path.to_owned(),
-        source: error.into(),
-    })?;
+    let text = masked(value).and_then(|masked| match masked {
+        Some(masked) => serde_json::to_vec_pretty(&masked),
+        None => serde_json::to_vec_pretty(value),
+    });
+    let mut text =
+        text.map_err(|error| RecordError::Io { what: "write", path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
     write_whole(path, &text)
+}
+
+/// A value with every declared secret masked, where any is declared.
+pub(crate) fn masked<T: Serialize>(value: &T) -> serde_json::Result<Option<serde_json::Value>> {
+    secrets::any_declared().then(|| serde_json::to_value(value).map(secrets::masked_json)).transpose()
 }
 
 /// Reads a value from JSON; nothing where there is no file.

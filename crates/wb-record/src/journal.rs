@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 
-use crate::{Artefact, RecordError};
+use crate::steps::{Provisioned, Published, RebootEnded, ScriptRan};
+use crate::{Artefact, RecordError, files};
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +64,21 @@ pub enum Event {
         /// How.
         how: EntryEnd,
     },
+    /// A host was provisioned.
+    Provisioned(Provisioned),
+    /// A script of the user's ran on a worker.
+    ScriptRan(ScriptRan),
+    /// A machine was asked to reboot.
+    RebootStarted {
+        /// Which.
+        worker: WorkerName,
+        /// The boot that is to end.
+        boot_id: String,
+    },
+    /// A reboot came to its end.
+    RebootEnded(RebootEnded),
+    /// The publish command ran.
+    Published(Published),
     /// The rest of a line that an earlier controller could not finish.
     TornTail {
         /// What there was of it.
@@ -156,11 +172,12 @@ impl Journal {
     /// Writes an event and flushes it to the device. What could not be written whole is taken back.
     pub fn write(&mut self, event: Event) -> Result<Line, RecordError> {
         let line = Line { time: jiff::Timestamp::now().to_string(), event };
-        let mut text = serde_json::to_vec(&line).map_err(|error| RecordError::Io {
-            what: "write",
-            path: self.path.clone(),
-            source: error.into(),
-        })?;
+        let text = files::masked(&line).and_then(|masked| match masked {
+            Some(masked) => serde_json::to_vec(&masked),
+            None => serde_json::to_vec(&line),
+        });
+        let mut text =
+            text.map_err(|error| RecordError::Io { what: "write", path: self.path.clone(), source: error.into() })?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {

@@ -13,6 +13,7 @@ pub mod folder;
 pub mod history;
 pub mod journal;
 pub mod run_file;
+pub mod steps;
 
 pub use artefact::Artefact;
 pub use definition::{CellDefinition, Definitions};

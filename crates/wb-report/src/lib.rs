@@ -11,6 +11,7 @@ pub mod chart;
 pub mod compare;
 pub mod csv;
 mod groups;
+mod links;
 pub mod net;
 pub mod page;
 pub mod text;

@@ -53,6 +53,12 @@ impl Crew {
         Workers { all: here.chain(absent).collect(), groups: self.groups.clone() }
     }
 
+    /// Goes on without one of its members, and says why.
+    pub fn leave(&mut self, name: &WorkerName, why: String) {
+        self.members.retain(|member| member.worker.name() != name);
+        self.absent.insert(name.clone(), why);
+    }
+
     /// The one of this name.
     pub fn get(&self, name: &WorkerName) -> Option<&Member> {
         self.members.iter().find(|member| member.worker.name() == name)

@@ -13,6 +13,12 @@ pub enum RunError {
     /// The worker.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// Hosts could not be provisioned.
+    #[error(transparent)]
+    Provision(#[from] wb_profile::provision::ProvisionError),
+    /// What was measured cannot be told for whoever publishes it.
+    #[error(transparent)]
+    Study(#[from] wb_study::StudyError),
     /// The worker went away while it measured.
     #[error("the worker `{worker}` is lost: its agent ended")]
     Lost {

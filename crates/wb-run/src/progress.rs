@@ -18,6 +18,8 @@ pub enum Progress {
     },
     /// Something is not as one may think, in a sentence.
     Noted(String),
+    /// Something went wrong that ends nothing.
+    Warned(String),
     /// An attempt begins.
     AttemptStarted {
         /// At which cell.

@@ -8,6 +8,7 @@ use wb_model::team::members;
 use wb_model::{AttemptOutcome, CellId, Facts, Params, Purpose, Team, Value, WorkerName, secrets};
 use wb_plan::{Cell, Plan, Sampling};
 use wb_record::journal::EntryEnd;
+use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
 use wb_study::Studied;
 use wb_tests::Registry;
@@ -16,6 +17,7 @@ use crate::attempt::Bench;
 use crate::cells::{Measuring, Next};
 use crate::crew::Crew;
 use crate::provenance::{self, Tools};
+use crate::publish::{Publisher, is_due, test_of};
 use crate::schedule::{Sampler, Turn, schedule};
 use crate::{Progress, RunError, environment, resume};
 
@@ -49,6 +51,8 @@ pub struct Job<'a> {
     pub cancel: watch::Receiver<bool>,
     /// Whoever holds cells against each other while they are measured.
     pub referee: Option<&'a Referee>,
+    /// Whoever publishes each test when its last cell has ended.
+    pub publisher: Option<&'a Publisher>,
 }
 
 /// Is given all cells and the place of one of them before that gets another sample, and says why it needs none any more.
@@ -87,6 +91,19 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let earlier = run.run_file()?.entries;
     if open == 0 && !earlier.is_empty() {
         define(&run, &cells)?;
+        let bench = Bench {
+            crew,
+            lost: BTreeSet::new(),
+            sampling: plan.sampling,
+            cancel: job.cancel.clone(),
+            run,
+            journal,
+            history,
+        };
+        let publisher = job.publisher;
+        Taking { bench, cells, ended: BTreeSet::new(), referee: None, publisher, watch: &mut watch }
+            .publish_rest()
+            .await?;
         return Ok(RunEnd::Complete);
     }
     if let Some(kept) = resume::other_work(&earlier, &cells, &plan.sampling) {
@@ -124,7 +141,8 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
-    let mut taking = Taking { bench, cells, referee: job.referee, watch: &mut watch };
+    let (referee, publisher) = (job.referee, job.publisher);
+    let mut taking = Taking { bench, cells, ended: BTreeSet::new(), referee, publisher, watch: &mut watch };
     let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
     taking.clean_up().await;
     let Taking { mut bench, .. } = taking;
@@ -156,7 +174,7 @@ fn define(run: &RunFolder, cells: &[Measuring]) -> Result<(), RunError> {
             run.write_definitions(id, &definitions)?;
         }
         if let Some(text) = serial[0].test.definition() {
-            run.keep_test(&id.test, text)?;
+            run.keep_test(&id.test, &wb_plan::masked::definition(text))?;
         }
     }
     Ok(())
@@ -195,20 +213,26 @@ fn is_local(teams: &[Team]) -> bool {
     members(teams).into_iter().all(|worker| *worker == WorkerName::local())
 }
 
-/// The parameters as they are recorded: variables of the environment may hold secrets.
+/// The parameters as they are recorded: variables of the environment may hold secrets, and so may addresses.
 fn without_secrets(params: &Params) -> Params {
-    let masked = |value: &Value| match value {
-        Value::Text(variable) => Value::Text(secrets::masked(variable)),
-        other => other.clone(),
+    let shown = |(name, value): (&String, &Value)| {
+        let value = match (name.as_str(), value) {
+            ("env", value) => each_text(value, &secrets::masked),
+            ("before", value) => each_text(value, &secrets::masked_words),
+            (_, value) => each_text(value, &secrets::without_passwords),
+        };
+        (name.clone(), value)
     };
-    let mut params = params.clone();
-    if let Some(Value::List(env)) = params.get_mut("env") {
-        *env = env.iter().map(masked).collect();
+    params.iter().map(shown).collect()
+}
+
+/// A value with each text in it changed.
+fn each_text(value: &Value, change: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::Text(text) => Value::Text(change(text)),
+        Value::List(all) => Value::List(all.iter().map(|value| each_text(value, change)).collect()),
+        other => other.clone(),
     }
-    if let Some(before) = params.get_mut("before") {
-        *before = Value::Text(secrets::masked_words(&before.to_string()));
-    }
-    params
 }
 
 /// What a cell wants next: nothing more where the referee says so.
@@ -239,7 +263,10 @@ fn blocks(cells: &[Cell]) -> Vec<Vec<usize>> {
 struct Taking<'a, W> {
     bench: Bench,
     cells: Vec<Measuring>,
+    /// Those of which no more samples are taken.
+    ended: BTreeSet<usize>,
     referee: Option<&'a Referee>,
+    publisher: Option<&'a Publisher>,
     watch: &'a mut W,
 }
 
@@ -331,7 +358,40 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             let key = cell.definition.key.clone();
             self.bench.write(Event::CellEnded { cell: id.clone(), key, by: by.clone() })?;
         }
-        (self.watch)(Progress::CellEnded { cell: id, by });
+        (self.watch)(Progress::CellEnded { cell: id.clone(), by });
+        self.ended.insert(at);
+        let of_test = |other: &CellId| test_of(other) == test_of(&id);
+        match (0..self.cells.len()).all(|at| self.ended.contains(&at) || !of_test(&self.cells[at].cell.id)) {
+            true => self.publish(&id).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Has the test of a cell published, with its results, where it is due. Failing ends nothing.
+    async fn publish(&mut self, of: &CellId) -> Result<(), RunError> {
+        let Some(publisher) = self.publisher else { return Ok(()) };
+        let test = test_of(of);
+        if !is_due(&self.bench.run.lines()?, &Some(test.clone())) {
+            return Ok(());
+        }
+        let history = &self.bench.history;
+        let cells = self.cells.iter().filter(|cell| test_of(&cell.cell.id) == test);
+        let cells = cells.map(|cell| (&cell.definition, cell.studied.clone(), history.ended_by(&cell.cell.id)));
+        wb_study::write_serial(&self.bench.run, cells.collect())?;
+        let published = publisher.publish(&self.bench.run, Some(test.clone()), &self.bench.cancel).await?;
+        if let StepOutcome::Failed { why } = &published.outcome {
+            (self.watch)(Progress::Warned(format!("{test} is not published: {why}")));
+        }
+        self.bench.write(Event::Published(published))
+    }
+
+    /// Has published what should have been and was not.
+    async fn publish_rest(&mut self) -> Result<(), RunError> {
+        let cells: BTreeMap<String, CellId> =
+            self.cells.iter().map(|cell| (test_of(&cell.cell.id), cell.cell.id.clone())).collect();
+        for cell in cells.values() {
+            self.publish(cell).await?;
+        }
         Ok(())
     }
 

@@ -20,5 +20,5 @@ pub mod together;
 pub use cell::{Judgement, judge};
 pub use error::StudyError;
 pub use result::Study;
-pub use run::{study, write_results};
+pub use run::{study, write_results, write_serial};
 pub use sample::Studied;

@@ -41,6 +41,9 @@ pub struct RunInfo {
     pub version: String,
     /// What describes each worker, in the order to show: `("CPU", "…")`, `("kernel", "…")`, ….
     pub machine: Vec<(String, String)>,
+    /// The names of all machines that measured.
+    #[serde(default)]
+    pub machines: Vec<String>,
     /// What the user said of the run.
     pub metadata: BTreeMap<String, String>,
 }

@@ -62,6 +62,20 @@ pub fn write_results(run: &RunFolder, study: &Study) -> Result<(), StudyError> {
     Ok(())
 }
 
+/// Writes the `result.json` of one serial, whose cells have been studied already: each with what ended it.
+pub fn write_serial(
+    run: &RunFolder,
+    cells: Vec<(&CellDefinition, Vec<Studied>, Option<&str>)>,
+) -> Result<(), StudyError> {
+    let lines = run.lines()?;
+    let origin = origin(&lines, &Clock::of(&lines));
+    let Some((first, ..)) = cells.first() else { return Ok(()) };
+    let folder = run.serial(&first.cell);
+    let cells = cells.into_iter().map(|(cell, studied, ended_by)| cell_result(cell, studied, ended_by, &origin));
+    files::write_json(&folder.join("result.json"), &SerialResult { cells: cells.collect() })?;
+    Ok(())
+}
+
 /// Reads what an earlier study wrote; solving needs no more.
 pub fn read_results(run: &RunFolder) -> Result<Vec<CellResult>, StudyError> {
     let head = run.run_file()?;
@@ -108,13 +122,15 @@ struct Clock {
 impl Clock {
     fn of(lines: &[Line]) -> Self {
         let time = |line: &Line| line.time.parse::<jiff::Timestamp>().ok();
-        let first = lines.first().and_then(time);
-        // An entry lasts from its start to the last line before the next one starts.
+        // Machines may have been made ready before.
         let starts = lines.iter().enumerate().filter(|(_, line)| matches!(line.event, Event::EntryStarted { .. }));
         let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+        let first = lines.get(starts.first().copied().unwrap_or(0)).and_then(time);
+        // An entry lasts from its start to the last line of it before the next one starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let lasted = starts.iter().zip(ends).filter_map(|(start, end)| {
-            Some(time(lines.get(end - 1)?)?.duration_since(time(&lines[*start])?).as_secs_f64())
+            let last = lines[*start..end].iter().rev().find(|line| !is_around(&line.event))?;
+            Some(time(last)?.duration_since(time(&lines[*start])?).as_secs_f64())
         });
         Self { first, lasted: lasted.sum() }
     }
@@ -123,6 +139,18 @@ impl Clock {
         let at = || Some(line.time.parse::<jiff::Timestamp>().ok()?.duration_since(self.first?).as_secs_f64());
         at().unwrap_or_default()
     }
+}
+
+/// Whether something was done around measuring: it may be long before an entry's start, or after its end.
+fn is_around(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Provisioned(_)
+            | Event::ScriptRan(_)
+            | Event::RebootStarted { .. }
+            | Event::RebootEnded(_)
+            | Event::Published(_)
+    )
 }
 
 fn origin(lines: &[Line], clock: &Clock) -> Origin {
@@ -148,8 +176,15 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells
         measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
         machine: last.and_then(|entry| entry.facts.values().next()).map(machine::describe).unwrap_or_default(),
+        machines: last.map(machines).unwrap_or_default(),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
     }
+}
+
+/// The machines of an entry, each once.
+fn machines(entry: &wb_record::Entry) -> Vec<String> {
+    let names: BTreeSet<&String> = entry.facts.values().map(|facts| &facts.hostname).collect();
+    names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
 /// What the world's environment was before each entry and after it, where they differ.

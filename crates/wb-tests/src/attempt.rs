@@ -1,11 +1,12 @@
 //! Where a test does its work: a site on a worker, and one attempt at a sample there.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
-use wb_model::secrets::masked_value;
+use wb_model::secrets::{masked_arguments, masked_value};
 use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Team};
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
@@ -184,9 +185,9 @@ pub struct Record {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Kept<'a> {
-    argv: &'a [String],
-    /// Without what must not be recorded.
-    env: Vec<(&'a str, &'a str)>,
+    /// Without what must not be recorded, as the variables are.
+    argv: Vec<String>,
+    env: Vec<(&'a str, Cow<'a, str>)>,
     /// Of a process that has ended.
     #[serde(flatten)]
     end: Option<End>,
@@ -272,7 +273,14 @@ impl Attempt {
         let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
         self.keep_process(
             name,
-            &Kept { argv: &argv, env: recorded(&env), end: Some(end), start, placement: asked, ran: &finished.ran },
+            &Kept {
+                argv: masked_arguments(&argv),
+                env: recorded(&env),
+                end: Some(end),
+                start,
+                placement: asked,
+                ran: &finished.ran,
+            },
         )?;
         self.keep(&format!("{name}.stdout"), finished.stdout.clone());
         if !finished.stderr.is_empty() {
@@ -286,7 +294,11 @@ impl Attempt {
     pub async fn keep_service(&mut self, name: &str, service: &Service) -> Result<(), Failure> {
         let ran = service.look().await.map_err(lost)?;
         let Service { argv, env, placement, .. } = service;
-        self.keep_process(name, &Kept { argv, env: recorded(env), end: None, start: None, placement, ran: &ran })?;
+        let shown = masked_arguments(argv);
+        self.keep_process(
+            name,
+            &Kept { argv: shown, env: recorded(env), end: None, start: None, placement, ran: &ran },
+        )?;
         self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
         Ok(())
     }
@@ -309,7 +321,7 @@ impl Attempt {
     }
 }
 
-fn recorded(env: &[(String, String)]) -> Vec<(&str, &str)> {
+fn recorded(env: &[(String, String)]) -> Vec<(&str, Cow<'_, str>)> {
     env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
 }
 

@@ -7,6 +7,7 @@ mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
 pub(crate) mod profile;
+mod ready;
 pub(crate) mod tune;
 pub(crate) mod variants;
 
@@ -22,6 +23,7 @@ use crate::commands::schemas;
 use crate::exit;
 
 pub(crate) use hosts::HostFlags;
+pub(crate) use ready::ReadyFlags;
 
 /// Weighs a Linux system: how fast it is, repeatably, and how sure that is
 ///
@@ -122,15 +124,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
+    /// Show what stays of Weighbridge on machines, programs and images, and remove it
+    #[command(after_help = clean::AFTER_HELP)]
+    Clean(Box<clean::CleanArgs>),
     /// States that hosts are put into for measuring: which there are, and what a killed run left of one
     Profile {
         /// What to do
         #[command(subcommand)]
         command: Box<profile::ProfileCommand>,
     },
-    /// Show what stays of Weighbridge on machines, programs and images, and remove it
-    #[command(after_help = clean::AFTER_HELP)]
-    Clean(Box<clean::CleanArgs>),
     /// Network workloads: profiles in uperf's language, and presets, between this machine and servers
     Net {
         /// What to do
@@ -261,8 +263,8 @@ pub(crate) struct AttemptFlags {
     /// The most time for one attempt; without, ten times its estimate and a minute
     #[arg(long, value_name = "TIME")]
     pub(crate) limit: Option<Nanos>,
-    /// How often one sample is tried before its cell is given up
-    #[arg(long, value_name = "N")]
+    /// How often one sample is tried before its cell is given up; every attempt is kept
+    #[arg(long, value_name = "N", visible_alias = "retry-tests")]
     pub(crate) attempts: Option<u32>,
     /// Decides every random choice; without, drawn and recorded
     #[arg(long, value_name = "N")]
@@ -278,9 +280,17 @@ pub(crate) struct IntoFlags {
     /// The run folder; one that exists is gone on with, and nothing in it is measured twice
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
-    /// Something to remember with the run; may be given more than once
+    /// Something to remember with the run; may be given more than once. Pages show `build` (linked to `url`), `project`, and
+    /// machines (linked by `machine_url_base`, in which `%(machine)s` stands for their names)
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// Run this command here after each test, and once at the end: WEIGHBRIDGE_RUN, WEIGHBRIDGE_TEST,
+    /// WEIGHBRIDGE_TEST_FOLDER and WEIGHBRIDGE_METADATA_KEY say what for. Where it fails, the exit status is 3
+    #[arg(long, value_name = "COMMAND", value_parser = tool)]
+    pub(crate) publish: Option<String>,
+    /// Record `***` wherever the text of this file, or of this variable, stands; may be given more than once
+    #[arg(long, value_name = "FILE|env:NAME")]
+    pub(crate) secret_from: Vec<String>,
 }
 
 /// Where measured processes run
@@ -317,9 +327,12 @@ pub(crate) struct RunArgs {
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to measure; last, since its headings hold for all that follows
+    /// What to measure; its headings hold for all that follows
     #[command(flatten)]
     pub(crate) what: What,
+    /// What is done to machines first
+    #[command(flatten)]
+    pub(crate) ready: ReadyFlags,
 }
 
 /// `plan`

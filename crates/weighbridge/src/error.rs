@@ -81,18 +81,26 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// An image that is not there.
+    #[error(transparent)]
+    Image(#[from] wb_profile::image::ImageError),
     /// A profile that is none.
     #[error(transparent)]
     NoProfile(#[from] wb_profile::BadUse),
     /// A host that could not be put into a profile.
     #[error(transparent)]
     State(#[from] wb_profile::ProfileError),
-    /// An image that is not there.
-    #[error(transparent)]
-    Image(#[from] wb_profile::image::ImageError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
+    /// A secret that cannot be kept.
+    #[error(transparent)]
+    Secret(#[from] crate::secrets::SecretError),
+    /// The user ended it before there was anything to keep.
+    #[error(
+        "interrupted before anything was measured; what was done to machines is recorded, and the same line goes on"
+    )]
+    Interrupted,
     /// A kernel that could not be run.
     #[error("{0}")]
     Kernel(String),
@@ -115,6 +123,10 @@ impl Diagnostic for Error {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
             Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
+            Self::Run(wb_run::RunError::Provision(error)) => {
+                error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
+            }
+            Self::Secret(error) => Some(Box::new(error.help())),
             Self::Fleet(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::NoProfile(bad) => bad.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::State(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
@@ -229,6 +241,7 @@ impl Error {
         match self {
             Self::Nothing { .. } => Exit::Nothing,
             Self::FellShort { .. } => Exit::FellShort,
+            Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
         }
     }

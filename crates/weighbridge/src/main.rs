@@ -11,6 +11,7 @@ mod console;
 mod error;
 mod exit;
 mod progress;
+mod secrets;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -49,6 +49,10 @@ impl Watcher {
                 }
             }
             Progress::Noted(note) => self.line(note),
+            Progress::Warned(what) => match &self.bar {
+                Some(bar) => bar.println(format!("warning: {what}")),
+                None => crate::console::tell!("warning: {what}"),
+            },
             Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),

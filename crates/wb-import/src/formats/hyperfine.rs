@@ -45,9 +45,9 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
         for (name, value) in &result.parameters {
             let value = plain(value);
             let shown = masked_value(name, &value);
-            cell.axis(name, shown);
+            cell.axis(name, shown.as_ref());
             if shown != value {
-                foreign.secrets.push((value.clone(), shown.to_owned()));
+                foreign.secrets.push((value.clone(), shown.into_owned()));
             }
         }
         cell.axis("command", without_secrets(&result.command, &mut foreign.secrets));

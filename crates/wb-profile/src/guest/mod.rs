@@ -202,6 +202,7 @@ impl Begun {
             match connect(&host, site.program, &options).await {
                 Ok(connected) => return Ok(connected),
                 Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
+                    let last = Box::new(last);
                     return Err(Why::NotReached {
                         guest: self.name.clone(),
                         limit,
@@ -289,6 +290,10 @@ async fn overlay(guests: &Guests, base: &Base, disk: &str, site: &Site<'_>) -> R
 /// Has huge pages for guests where the host has room for them; whether it has.
 async fn huge_pages(sizes: &[Size], params: &Params, site: &Site<'_>) -> Result<bool, Why> {
     let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
+    if run(site.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
+        site.tell("guests have no huge pages: no hugetlbfs is mounted, by which libvirt takes them".to_owned());
+        return Ok(false);
+    }
     let mut knobs = std::collections::BTreeMap::new();
     for node in sizes.iter().flat_map(|size| &size.nodes) {
         let of_node = sizes.iter().filter(|size| size.nodes.contains(node));

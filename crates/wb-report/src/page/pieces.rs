@@ -4,12 +4,20 @@ use minijinja::Value;
 use serde::Serialize;
 
 use crate::chart;
+use crate::links::Link;
 
 /// A name and a text.
 #[derive(Serialize)]
 pub(crate) struct Pair {
     pub(crate) name: String,
     pub(crate) text: String,
+}
+
+/// A name and texts, each of which may lead somewhere.
+#[derive(Serialize)]
+pub(crate) struct Fact {
+    pub(crate) name: String,
+    pub(crate) text: Vec<Link>,
 }
 
 /// A chart at two widths, of which the style shows the one that fits.

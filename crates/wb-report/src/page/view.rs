@@ -8,8 +8,9 @@ use wb_study::result::Study;
 use super::Extras;
 use super::group::GroupView;
 use super::held::HeldView;
-use super::pieces::{Ids, Pair, pair};
+use super::pieces::{Fact, Ids, Pair, pair};
 use crate::groups::groups;
+use crate::links::{self, BASES, Link};
 use crate::words;
 
 /// The page.
@@ -17,7 +18,7 @@ use crate::words;
 pub(super) struct Page {
     title: String,
     tally: String,
-    facts: Vec<Pair>,
+    facts: Vec<Fact>,
     machine: Vec<Pair>,
     held: Option<HeldView>,
     groups: Vec<GroupView>,
@@ -64,16 +65,32 @@ impl Page {
     }
 }
 
-fn facts(study: &Study) -> Vec<Pair> {
+fn facts(study: &Study) -> Vec<Fact> {
     let run = &study.run;
+    let fact = |name: &str, text: Vec<Link>| Fact { name: name.to_owned(), text };
     let share = words::workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
+    let said = |name: &str| run.metadata.get(name).map(String::as_str);
     let mut facts = vec![
-        pair("plan", &run.plan),
-        pair("started", run.started.replace('T', " ").replace('Z', " UTC")),
-        pair("took", format!("{}{share}", words::duration(run.seconds))),
-        pair("weighbridge", &run.version),
+        fact("plan", vec![Link::none(&run.plan)]),
+        fact("started", vec![Link::none(run.started.replace('T', " ").replace('Z', " UTC"))]),
+        fact("took", vec![Link::none(format!("{}{share}", words::duration(run.seconds)))]),
+        fact("weighbridge", vec![Link::none(&run.version)]),
     ];
-    facts.extend(run.metadata.iter().map(|(name, text)| pair(name, text)));
+    let base = BASES.into_iter().find_map(said);
+    let machine = |name: &String| Link::to(name, base.map(|base| links::machine(base, name)).as_deref());
+    if base.is_some() || run.machines.len() > 1 {
+        facts.push(fact("machine", run.machines.iter().map(machine).collect()));
+    }
+    // Where it can be seen is where its build leads.
+    let elsewhere = |name: &str| BASES.contains(&name) || (name == "url" && said("build").is_some());
+    for (name, text) in run.metadata.iter().filter(|(name, _)| !elsewhere(name)) {
+        let to = match name.as_str() {
+            "build" => said("url"),
+            "url" => Some(text.as_str()),
+            _ => None,
+        };
+        facts.push(fact(name, vec![Link::to(text, to)]));
+    }
     facts
 }
 

@@ -164,6 +164,7 @@ fn run() -> RunInfo {
         measured_seconds: 171.0,
         version: "0.1.0".into(),
         machine: pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
+        machines: vec!["anvil".to_owned()],
         metadata: BTreeMap::from([("ticket".to_owned(), "WB-12 <after the BIOS update>".to_owned())]),
     }
 }

@@ -21,6 +21,12 @@ pub(crate) struct HostFlags {
     /// Parameters of hosts that count whatever is found: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all
     #[arg(long, value_name = "JSON")]
     pub(crate) force_params: Option<String>,
+    /// The distribution of all hosts, whatever is found: `debian-12`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) distro: Option<String>,
+    /// The distribution of all guests
+    #[arg(long, value_name = "NAME")]
+    pub(crate) guest_distro: Option<String>,
     /// States that they are put into, one after the other, and brought back from: `Localhost,TunedHost`,
     /// `'DefaultLibvirt:{"force_guest_cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
     #[arg(long, value_name = "PROFILE[:JSON]")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags};
+use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags, ReadyFlags};
 
 /// What is said after the help of `ab`.
 pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
@@ -49,6 +49,9 @@ pub(crate) struct One {
     /// Where measured processes run
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
+    /// What is done to machines first
+    #[command(flatten)]
+    pub(crate) ready: ReadyFlags,
 }
 
 /// `ab`

@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
-use wb_model::secrets::masked_words;
-use wb_plan::{Plan, Workers};
+use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
+use wb_plan::{Plan, Workers, masked};
 use wb_profile::Named;
 use wb_record::RunFolder;
-use wb_run::{Job, Referee, RunEnd};
+use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{State, close, hosts, profiles, put};
+use super::crew::{Ready, State, close, made_ready, profiles, put};
+use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
-use crate::cli::{HostFlags, IntoFlags};
+use crate::cli::{HostFlags, IntoFlags, ReadyFlags};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::progress::Watcher;
+use crate::secrets;
 
 /// What is measured, and where it is recorded.
 pub(crate) struct Measuring<'a> {
@@ -32,6 +34,10 @@ pub(crate) struct Measuring<'a> {
     pub(crate) metadata: BTreeMap<String, String>,
     /// Where it is measured.
     pub(crate) hosts: &'a HostFlags,
+    /// What is done to machines first.
+    ready: Ready,
+    /// Whoever publishes it.
+    publishing: Option<Publishing>,
     /// Whoever holds cells against each other meanwhile.
     pub(crate) referee: Option<&'a Referee>,
     /// The command, where it measures in one profile only.
@@ -58,15 +64,41 @@ pub(crate) struct Measured {
     pub(crate) end: RunEnd,
     /// All that the folder has now.
     pub(crate) study: Study,
+    /// What is published of it.
+    pub(crate) published: publish::State,
     /// How many profiles could not be applied, or not be brought back from.
     unmet: usize,
 }
 
 impl<'a> Measuring<'a> {
     /// Into the folder of the flags, or one named after the time.
-    pub(crate) fn new(folder: &'a Path, flags: &IntoFlags, asked: &'a Asked, hosts: &'a HostFlags) -> Self {
-        let metadata = flags.metadata.iter().cloned().collect();
-        Self { folder, named: flags.into.is_some(), asked, metadata, hosts, referee: None, one_state: None }
+    pub(crate) fn new(
+        folder: &'a Path,
+        flags: &IntoFlags,
+        asked: &'a Asked,
+        hosts: &'a HostFlags,
+        ready: &ReadyFlags,
+    ) -> Result<Self, Error> {
+        secrets::declare_all(&flags.secret_from)?;
+        let mut metadata: BTreeMap<String, String> = flags.metadata.iter().cloned().collect();
+        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata);
+        for (name, said) in [("distro", &hosts.distro), ("guest-distro", &hosts.guest_distro)] {
+            if let Some(said) = said {
+                metadata.entry(name.to_owned()).or_insert_with(|| said.clone());
+            }
+        }
+        let ready = Ready::read(ready)?;
+        Ok(Self {
+            folder,
+            named: flags.into.is_some(),
+            asked,
+            metadata,
+            hosts,
+            ready,
+            publishing,
+            referee: None,
+            one_state: None,
+        })
     }
 
     /// Measures the plans that are made for the machines in each profile, records and studies them.
@@ -82,13 +114,14 @@ impl<'a> Measuring<'a> {
         }
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
-            let hosts = hosts(self.hosts, console).await?;
             let cancel = cancelled_by_signals();
+            let hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
             let mut begun = false;
             let mut ends = Ends::default();
             let mut result = Ok(());
             for named in &profiles {
-                let state = match in_time(put(named, &hosts, self.hosts, console), cancel.clone()).await {
+                let mut state = match in_time(put(named, &hosts, self.hosts, console), cancel.clone()).await {
                     None => {
                         ends.add(RunEnd::Interrupted);
                         break;
@@ -104,12 +137,19 @@ impl<'a> Measuring<'a> {
                         break;
                     }
                 };
-                let planned = plan(&state.crew.workers(), named);
+                let set_up = in_time(self.ready.set_up_workers(self.folder, &mut state.crew), cancel.clone()).await;
+                let planned = set_up.map(|set_up| {
+                    set_up?;
+                    let plan = plan(&state.crew.workers(), named)?;
+                    secrets::refuse_in_names(&plan)?;
+                    Ok(plan)
+                });
                 let measured = match planned {
-                    Err(error) => Err(error),
-                    Ok(plan) => {
+                    None => Ok(RunEnd::Interrupted),
+                    Some(Err(error)) => Err(error),
+                    Some(Ok(plan)) => {
                         let mut watcher = Watcher::new(console, self.folder);
-                        let job = self.job(plan, &state, &program_sha256, cancel.clone());
+                        let job = self.job(plan, &state, &program_sha256, publisher.as_ref(), cancel.clone());
                         let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
                         watcher.finish();
                         begun |= watcher.begun();
@@ -129,6 +169,9 @@ impl<'a> Measuring<'a> {
                 if ends.end == Some(RunEnd::Interrupted) {
                     break;
                 }
+            }
+            if let Some(publisher) = publisher {
+                publisher.close().await?;
             }
             let closed = close(hosts).await;
             let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
@@ -152,18 +195,29 @@ impl<'a> Measuring<'a> {
             let line = resume_line(self.folder, self.named);
             crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");
         }
-        Ok(Measured { end, study, unmet })
+        let published = match end {
+            RunEnd::Interrupted => publish::State::NotAsked,
+            RunEnd::Finished | RunEnd::Complete => publish::at_end(self.publishing.as_ref(), self.folder)?,
+        };
+        Ok(Measured { end, study, published, unmet })
     }
 
-    fn job<'b>(&'b self, plan: Plan, state: &State, program_sha256: &str, cancel: watch::Receiver<bool>) -> Job<'b> {
+    fn job<'b>(
+        &'b self,
+        plan: Plan,
+        state: &State,
+        program_sha256: &str,
+        publisher: Option<&'b Publisher>,
+        cancel: watch::Receiver<bool>,
+    ) -> Job<'b> {
         let states = state.standings.iter().map(|standing| serde_json::to_value(standing).unwrap_or_default());
         Job {
             folder: self.folder,
             plan_name: masked_words(&self.asked.name),
-            plan_text: self.asked.text.clone(),
-            command: std::env::args().map(|word| masked_words(&word)).collect(),
+            plan_text: self.asked.text.as_deref().map(masked::plan),
+            command: masked_arguments(std::env::args()),
             seed: plan.sampling.seed.unwrap_or_else(rand::random),
-            metadata: self.metadata.clone(),
+            metadata: recorded(&self.metadata),
             version: env!("CARGO_PKG_VERSION"),
             program_sha256: program_sha256.to_owned(),
             registry: &self.asked.registry,
@@ -171,6 +225,7 @@ impl<'a> Measuring<'a> {
             states: states.collect(),
             cancel,
             referee: self.referee,
+            publisher,
             plan,
         }
     }
@@ -203,6 +258,12 @@ async fn in_time<T>(wanted: impl Future<Output = T>, mut cancel: watch::Receiver
     }
 }
 
+/// What is recorded of what the user said of the run.
+fn recorded(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = |(name, value): (&String, &String)| (name.clone(), without_passwords(&masked_value(name, value)));
+    metadata.iter().map(shown).collect()
+}
+
 impl Measured {
     /// How many cells are not what was asked for.
     pub(crate) fn short(&self) -> usize {
@@ -213,7 +274,7 @@ impl Measured {
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self.end {
             RunEnd::Interrupted => Some(Exit::Interrupted),
-            _ if self.short() + self.unmet > 0 => Some(Exit::FellShort),
+            _ if self.short() + self.unmet > 0 || self.published == publish::State::Behind => Some(Exit::FellShort),
             _ => None,
         }
     }
@@ -230,7 +291,7 @@ pub(crate) fn folder(flags: &IntoFlags, word: &str) -> PathBuf {
 }
 
 /// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
-fn cancelled_by_signals() -> watch::Receiver<bool> {
+pub(super) fn cancelled_by_signals() -> watch::Receiver<bool> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

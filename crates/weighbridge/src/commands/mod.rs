@@ -14,6 +14,7 @@ mod measure;
 mod net;
 mod plan;
 mod profile;
+mod publish;
 mod read;
 mod report;
 mod run;
@@ -52,8 +53,8 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Strip(args) => compare::strip(&args, console),
         Command::Doctor(args) => doctor::doctor(&args, console),
         Command::Tune { command } => tune::tune(&command, console),
-        Command::Profile { command } => profile::profile(&command, console),
         Command::Clean(args) => clean::clean(&args, console),
+        Command::Profile { command } => profile::profile(&command, console),
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Images { order } => exec::images(&order),

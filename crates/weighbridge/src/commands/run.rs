@@ -4,6 +4,7 @@ use wb_model::{Unit, counted};
 use wb_run::RunEnd;
 
 use super::measure::{Measuring, folder};
+use super::publish::State;
 use super::what::asked;
 use super::{print_json, print_text};
 use crate::cli::RunArgs;
@@ -15,7 +16,7 @@ use crate::exit::Exit;
 pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
     let folder = folder(&args.into, "weighbridge");
-    let measuring = Measuring::new(&folder, &args.into, &asked, &args.what.hosts);
+    let measuring = Measuring::new(&folder, &args.into, &asked, &args.what.hosts, &args.ready)?;
     let measured = measuring.carry_out(console, |workers, named| asked.plan(Some(workers), named))?;
     if args.json {
         print_json(&measured.study)?;
@@ -24,11 +25,11 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
         print_text(&format!("\nrun folder: {}\n", folder.display()))?;
     }
     match (measured.end, measured.short()) {
-        (RunEnd::Complete, 0) => {
+        (RunEnd::Complete, 0) if matches!(measured.published, State::NotAsked | State::UpToDate) => {
             crate::console::tell!("nothing to do: every cell of {} is complete", folder.display());
             return Ok(Exit::Nothing);
         }
-        (RunEnd::Complete, short) => {
+        (RunEnd::Complete, short) if short > 0 => {
             crate::console::tell!("nothing more can be done: {} fell short, as told above", counted(short, "cell"));
         }
         _ => {}

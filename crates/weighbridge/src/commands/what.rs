@@ -25,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     /// The plan's text, where it came from a file.
     pub(crate) text: Option<String>,
+    /// The command of the plan's that publishes.
+    pub(crate) publish: Option<String>,
     /// The tests.
     pub(crate) requests: Vec<Request>,
     /// How samples are taken.
@@ -68,6 +70,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     Ok(Asked {
         name: names.join(" "),
         text: plan.text,
+        publish: plan.publish,
         requests,
         sampling,
         selection: Selection::new(&what.select, &what.ignore)?,
@@ -99,6 +102,7 @@ fn is_plan(test: &str, registry: &Registry) -> bool {
 struct ReadPlan {
     name: Option<String>,
     text: Option<String>,
+    publish: Option<String>,
     requests: Vec<Request>,
     sampling: Sampling,
     /// The folder beside it with definitions of tests.
@@ -119,8 +123,8 @@ fn read_plan(plan: &str) -> Result<ReadPlan, Error> {
         })?;
         (text.to_owned(), None)
     };
-    let file::PlanFile { name, sampling, requests, .. } = file::parse(plan, &text)?;
-    Ok(ReadPlan { name: Some(name), text: Some(text), requests, sampling, tests_d })
+    let file::PlanFile { name, sampling, requests, publish, .. } = file::parse(plan, &text)?;
+    Ok(ReadPlan { name: Some(name), text: Some(text), publish, requests, sampling, tests_d })
 }
 
 fn apply_sampling(flags: &SamplingFlags, sampling: &mut Sampling) -> Result<(), Error> {
@@ -166,6 +170,7 @@ pub(crate) fn asked_one(one: &One) -> Result<Asked, Error> {
     Ok(Asked {
         name: one.test.clone(),
         text: None,
+        publish: None,
         requests: vec![request],
         sampling,
         selection: Selection::default(),

@@ -85,6 +85,22 @@ impl Lab {
         command
     }
 
+    /// Writes a program of the user's, for [`Lab::with_programs`].
+    pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.write(&format!("bin/{name}"), text);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// The program, which finds the user's programs too.
+    pub(crate) fn with_programs(&self, line: &str) -> Command {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = self.command(line);
+        command.env("PATH", path);
+        command
+    }
+
     /// Runs the program to its end.
     pub(crate) fn weighbridge(&self, line: &str) -> Ran {
         self.ran(&mut self.command(line))

@@ -9,7 +9,7 @@ use wb_compare::outcome::{BuildTold, History, Totals};
 use super::environment::Environment;
 use super::figures::percent;
 use super::links::{self, Link};
-use crate::page::pieces::{Pair, pair};
+use crate::page::pieces::{Fact, Pair, pair};
 
 /// All of them.
 #[derive(Serialize)]
@@ -20,13 +20,6 @@ pub(super) struct Builds {
     rows: Vec<BuildRow>,
     /// Each command that was typed, and by which builds.
     pub(super) commands: Vec<Pair>,
-}
-
-/// Something that was said of builds.
-#[derive(Serialize)]
-pub(super) struct Fact {
-    name: String,
-    text: Vec<Link>,
 }
 
 #[derive(Serialize)]
@@ -86,7 +79,7 @@ fn said(builds: &[BuildTold]) -> Vec<(String, Vec<Vec<Link>>)> {
         let of = |build: &BuildTold| {
             let mut texts: Vec<&String> = build.runs.iter().filter_map(|run| run.metadata.get(name)).collect();
             texts.dedup();
-            texts.into_iter().map(|text| Link { text: text.clone(), to: None }).collect()
+            texts.into_iter().map(|text| Link::none(text)).collect()
         };
         (head.to_owned(), builds.iter().map(of).collect())
     });

@@ -1,14 +1,9 @@
 //! Links that were given with the builds.
 
-use serde::Serialize;
 use wb_compare::outcome::{BuildTold, RunTold};
 
-/// A text, and where it leads.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Link {
-    pub(super) text: String,
-    pub(super) to: Option<String>,
-}
+pub(super) use crate::links::Link;
+use crate::links::{BASES, machine, web};
 
 /// Where each build can be seen: the first of its runs that says so.
 pub(super) fn build(build: &BuildTold) -> Link {
@@ -29,21 +24,13 @@ fn machines_of(run: &RunTold) -> Vec<Link> {
     let Some(machines) = said("machine") else { return Vec::new() };
     let names: Vec<&str> = machines.split(',').map(str::trim).collect();
     let addresses: Vec<&str> = said("machine url").unwrap_or_default().split(',').map(str::trim).collect();
-    let base = said("machine_url_base").or(said("machine-url-base"));
+    let base = BASES.into_iter().find_map(said);
     let link = |(at, name): (usize, &&str)| {
         let own = addresses.get(at).filter(|_| addresses.len() == names.len()).and_then(|address| web(address));
-        let to = own.or_else(|| web(&base?.replace("%(machine)s", name)));
+        let to = own.or_else(|| web(&machine(base?, name)));
         Link { text: (*name).to_owned(), to }
     };
     names.iter().enumerate().map(link).collect()
-}
-
-/// An address of the web; anything else could be a script.
-fn web(address: &str) -> Option<String> {
-    let address = address.trim();
-    let scheme = address.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    let sound = !address.contains(|c: char| c.is_whitespace() || c.is_control());
-    (sound && matches!(scheme.as_deref(), Some("http" | "https"))).then(|| address.to_owned())
 }
 
 #[cfg(test)]
@@ -64,13 +51,5 @@ mod tests {
         assert_eq!(of(&base), [some("https://x/a/view")]);
         assert_eq!(of(&[("machine", "a,b"), ("machine url", "https://x/a")]), [None, None]);
         assert!(of(&[]).is_empty());
-    }
-
-    #[test]
-    fn only_the_web_is_linked_to() {
-        assert_eq!(web(" HTTPS://x/y"), Some("HTTPS://x/y".to_owned()));
-        for bad in ["javascript:alert(1)//://", "data:text/html,x", "file:///etc", "x.example", "https://a b", "//x"] {
-            assert_eq!(web(bad), None, "{bad}");
-        }
     }
 }

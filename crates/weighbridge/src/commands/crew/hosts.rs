@@ -102,15 +102,20 @@ fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
     for place in places {
         let Place::There(host) = place else { continue };
         let file = host_file(host, &flags.paths)?.unwrap_or_default();
-        host.params = file.overridden_by(&host.params).overridden_by(&forced.of(host));
+        host.params = file.overridden_by(&host.params).overridden_by(&forced.of(host)).overridden_by(&of_all(flags));
     }
     Ok(())
+}
+
+/// What flags say of every host.
+fn of_all(flags: &HostFlags) -> Params {
+    Params { distro: flags.distro.clone(), guest_distro: flags.guest_distro.clone(), ..Params::default() }
 }
 
 /// What is said of this machine, under a name.
 pub(super) fn forced_here(flags: &HostFlags, name: &WorkerName) -> Result<Params, Error> {
     let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
-    Ok(forced.of_name(name.as_str()))
+    Ok(forced.of_name(name.as_str()).overridden_by(&of_all(flags)))
 }
 
 /// Says what there is to say of a host: what its user should know, and where it is not as was said.

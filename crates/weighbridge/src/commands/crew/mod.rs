@@ -1,7 +1,9 @@
 //! From flags to the workers of a run, and their end.
 
 mod hosts;
+mod ready;
 mod state;
+mod targets;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,7 @@ use crate::cli::HostFlags;
 use crate::console::Console;
 use crate::error::Error;
 
+pub(crate) use self::ready::{Ready, made_ready};
 pub(crate) use self::state::{State, localhost, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.
@@ -46,13 +49,24 @@ impl Hosts {
 /// The workers that were asked for; this machine where none was. A host to which there is no way is told, and is no
 /// reason not to measure on the others.
 pub(crate) async fn hosts(flags: &HostFlags, console: &Console) -> Result<Hosts, Error> {
-    let Asked { places, groups } = asked(flags)?;
+    assembled(asked(flags)?, BTreeMap::new(), flags, console).await
+}
+
+/// The workers of these places, but for those that are left out already.
+async fn assembled(
+    asked: Asked,
+    absent: BTreeMap<WorkerName, String>,
+    flags: &HostFlags,
+    console: &Console,
+) -> Result<Hosts, Error> {
+    let Asked { places, groups } = asked;
     if places.is_empty() {
         let reached = BTreeMap::from([(WorkerName::local(), of_this_machine(flags, &WorkerName::local())?)]);
         return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached });
     }
-    let mut crew = Crew { groups, ..Crew::default() };
+    let mut crew = Crew { groups, absent, ..Crew::default() };
     let mut reached = BTreeMap::new();
+    let places: Vec<Place> = places.into_iter().filter(|place| !crew.absent.contains_key(place.name())).collect();
     let all_here = places.iter().all(|place| matches!(place, Place::Here(_)));
     for name in places.iter().filter_map(Place::here) {
         let worker = Worker::here(name.clone(), &this_program()?).await?;

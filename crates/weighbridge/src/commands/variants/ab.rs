@@ -38,13 +38,11 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
         move |cells: &[wb_run::cells::Measuring], at: usize| referee.enough(cells, at)
     };
     let folder = folder(&args.one.into, "weighbridge-ab");
-    require_same(&folder, &asked)?;
     let mut asks = None;
-    let measuring = Measuring {
-        referee: Some(&enough),
-        one_state: Some("ab"),
-        ..Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts)
-    };
+    let mut measuring = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?;
+    measuring.referee = Some(&enough);
+    measuring.one_state = Some("ab");
+    require_same(&folder, &asked)?;
     let measured = measuring.carry_out(console, |workers, named| {
         let (plan, question) = plan(args, &asked, &referee, workers, named)?;
         asks = Some(question);

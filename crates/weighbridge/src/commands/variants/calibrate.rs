@@ -28,10 +28,10 @@ const ERROR_RATE: f64 = 5.0;
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(args)?;
     let folder = folder(&args.one.into, "weighbridge-calibrate");
-    require_same(&folder, &asked)?;
     let mut asks = None;
-    let measuring =
-        Measuring { one_state: Some("calibrate"), ..Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts) };
+    let mut measuring = Measuring::new(&folder, &args.one.into, &asked, &args.one.hosts, &args.one.ready)?;
+    measuring.one_state = Some("calibrate");
+    require_same(&folder, &asked)?;
     let measured = measuring.carry_out(console, |workers, named| {
         let plan = plan(args, &asked, workers, named)?;
         asks = Some(question(&asked, &plan, args.one.threshold, ERROR_RATE)?);

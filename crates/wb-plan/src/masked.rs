@@ -1,0 +1,145 @@
+//! Plans and definitions of tests as they are recorded: without what looks like a secret, and otherwise as they were
+//! written.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use wb_model::secrets::{is_secret, masked, masked_arguments, masked_words, without_declared};
+
+/// What stands for a secret.
+const MASK: &str = "***";
+/// Where a definition of a test has commands and variables. All else is needed to read its samples, and left as it is.
+const COMMANDS: [&str; 7] = ["env", "command", "runner", "setup", "cleanup", "service", "build"];
+
+/// A plan's text.
+pub fn plan(text: &str) -> String {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let mut strings = Strings { all: Vec::new(), keep_templates: false };
+            table.get_ref().iter().for_each(|(name, value)| strings.take(name.get_ref(), value));
+            replaced(text, strings.all)
+        }
+        Err(_) => text.split_inclusive('\n').map(masked_words).collect(),
+    }
+}
+
+/// The text of a test's definition. What a command has from parameters is no secret of its author's.
+pub fn definition(text: &str) -> String {
+    let Ok(table) = DeTable::parse(text) else { return without_declared(text).into_owned() };
+    let mut strings = Strings { all: Vec::new(), keep_templates: true };
+    for (name, value) in table.get_ref().iter().filter(|(name, _)| COMMANDS.contains(&name.get_ref().as_ref())) {
+        strings.take(name.get_ref(), value);
+    }
+    without_declared(&replaced(text, strings.all)).into_owned()
+}
+
+/// The strings of a document, each with what is recorded in its place.
+struct Strings {
+    all: Vec<(Range<usize>, Option<String>)>,
+    keep_templates: bool,
+}
+
+impl Strings {
+    fn take(&mut self, name: &str, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let shown = if is_secret(name) { MASK.to_owned() } else { shown(text) };
+                self.put(name, value.span(), text, shown);
+            }
+            DeValue::Array(list) => self.list(name, list),
+            DeValue::Table(table) => table.iter().for_each(|(name, value)| self.take(name.get_ref(), value)),
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        }
+    }
+
+    /// The words of a command may be a list.
+    fn list<'a>(&mut self, name: &str, list: impl IntoIterator<Item = &'a Spanned<DeValue<'a>>>) {
+        let mut words: Vec<(Range<usize>, &str)> = Vec::new();
+        for value in list {
+            match value.get_ref() {
+                DeValue::String(text) => words.push((value.span(), text)),
+                _ => self.take(name, value),
+            }
+        }
+        let together = masked_arguments(words.iter().map(|(_, text)| text));
+        for ((at, text), shown_together) in words.into_iter().zip(together) {
+            let shown = match shown(text) {
+                _ if is_secret(name) => MASK.to_owned(),
+                unchanged if unchanged == text => shown_together,
+                shown => shown,
+            };
+            self.put(name, at, text, shown);
+        }
+    }
+
+    fn put(&mut self, name: &str, at: Range<usize>, text: &str, shown: String) {
+        let is_template = self.keep_templates && text.contains('{') && !is_secret(name);
+        self.all.push((at, (shown != text && !is_template).then_some(shown)));
+    }
+}
+
+/// `NAME=VALUE`, whose value may have blanks, or any text.
+fn shown(text: &str) -> String {
+    let variable = text.split_once('=').is_some_and(|(name, _)| !name.contains(char::is_whitespace) && is_secret(name));
+    if variable { masked(text) } else { masked_words(text) }
+}
+
+/// The text with strings replaced, and comments masked.
+fn replaced(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>) -> String {
+    strings.sort_by_key(|(at, _)| at.start);
+    let mut shown = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, string) in strings {
+        shown += &between(&text[from..at.start]);
+        match string {
+            Some(string) => shown += &toml::Value::String(string).to_string(),
+            None => shown += &text[at.clone()],
+        }
+        from = at.end;
+    }
+    shown + &between(&text[from..])
+}
+
+/// What stands between strings: only comments can have secrets.
+fn between(text: &str) -> String {
+    let line = |line: &str| match line.find('#') {
+        Some(at) => format!("{}{}", &line[..at], masked_words(&line[at..])),
+        None => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_recorded_without_secrets_and_otherwise_as_it_stands() {
+        let text = "# with password: zq1 of mine\npublish = \"up --token zq2 -v\"\n\n[[test]]\nname = \"fio\"  # token=zq3\n\
+                    env = [\"A=1\", \"API_TOKEN=zq4 zq5\"]\nbefore = 'curl -u joe:zq6 https://joe:zq7@host/'\nkeys = 5\n\
+                    command = [\"x\", \"--password\", \"zq8 zq9\"]\npassphrase = \"zq10\"\n";
+        let shown = plan(text);
+        assert!(!shown.contains("zq"), "{shown}");
+        insta::assert_snapshot!(shown, @"");
+        assert_eq!(plan(&shown), shown);
+        assert!(!plan("[broken\npassword=zq1\n").contains("zq"));
+    }
+
+    #[test]
+    fn a_definition_keeps_all_that_reads_its_samples() {
+        let text = "name = \"x\"\ncommand = [\"x\", \"-u\", \"joe:zq1\", \"--token={token}\"]\n\n[env]\nTOKEN = \"zq2\"\n\
+                    [[metric]]\nname = \"keys\"\nregex = 'token=(\\S+)'\n";
+        let shown = definition(text);
+        assert!(!shown.contains("zq") && shown.contains("'token=(\\S+)'") && shown.contains("{token}"), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = (plan(&text), definition(&text));
+        }
+    }
+}

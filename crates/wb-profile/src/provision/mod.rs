@@ -1,0 +1,179 @@
+//! Provisioning: hosts are made what they shall be by programs of the user's on this machine, before anything connects to
+//! them to measure.
+//!
+//! Three kinds, of which the last is open: any program, once per host ([`command`]); an Ansible playbook ([`ansible`]); any
+//! executable that keeps to the contract of `docs/provisioning.md` ([`external`]).
+
+mod ansible;
+mod command;
+mod error;
+mod external;
+mod target;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::Value;
+use wb_model::{Nanos, Sha256, WorkerName};
+
+pub use ansible::Ansible;
+pub use command::PerHost;
+pub use error::{BadProvisioner, ProvisionError};
+pub use external::External;
+pub use target::{Asks, Target};
+
+use crate::controller::Controller;
+
+/// How long a provisioner may take where nothing else is said.
+const LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
+
+/// A provisioner, as it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provisioner {
+    /// What it is called: `command`, `ansible`, or what an executable on the path ends in.
+    pub name: String,
+    kind: Kind,
+    /// The hash of all that it was given.
+    sha256: Sha256,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    PerHost(PerHost),
+    Ansible(Ansible),
+    External(External),
+}
+
+/// What a provisioner came to.
+#[derive(Debug)]
+pub struct Provisioned {
+    /// Each host, and what went wrong with it if anything.
+    pub hosts: BTreeMap<WorkerName, Result<(), String>>,
+    /// What was said, of one host or of all together.
+    pub logs: Vec<(Option<WorkerName>, Vec<u8>)>,
+    /// How long it took.
+    pub elapsed: Nanos,
+}
+
+impl Provisioner {
+    /// What it has to know of a host beside its name and its address.
+    pub fn asks(&self) -> Asks {
+        match &self.kind {
+            Kind::PerHost(per_host) => per_host.asks(),
+            Kind::Ansible(_) | Kind::External(_) => Asks::default(),
+        }
+    }
+
+    /// The hash of what it was given: what tells it from another of its name.
+    pub fn sha256(&self) -> &Sha256 {
+        &self.sha256
+    }
+
+    /// Provisions hosts. `tell` is given what is to be told meanwhile.
+    ///
+    /// # Errors
+    /// When there is no such program here, or it could not be run at all.
+    pub async fn run(
+        &self,
+        controller: &Controller,
+        targets: &[Target],
+        ssh_config: Option<&Path>,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<Provisioned, ProvisionError> {
+        match &self.kind {
+            Kind::PerHost(per_host) => Ok(per_host.run(controller, targets).await),
+            Kind::Ansible(ansible) => ansible.run(controller, targets, ssh_config).await,
+            Kind::External(external) => external.run(&self.name, controller, targets, ssh_config, tell).await,
+        }
+    }
+}
+
+impl FromStr for Provisioner {
+    type Err = BadProvisioner;
+
+    /// `NAME`, or `NAME:{JSON}`.
+    fn from_str(text: &str) -> Result<Self, BadProvisioner> {
+        let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        if !is_name {
+            return Err(BadProvisioner::Name { name: name.to_owned() });
+        }
+        let given: Value = match json {
+            None => Value::Object(serde_json::Map::default()),
+            Some(json) => serde_json::from_str(json)
+                .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: error.to_string() })?,
+        };
+        if !given.is_object() {
+            return Err(BadProvisioner::Json { name: name.to_owned(), why: "an object is expected".to_owned() });
+        }
+        let mut identity = format!("{name}\0{given}").into_bytes();
+        let kind = match name {
+            "command" => Kind::PerHost(PerHost::parse(given)?),
+            "ansible" => {
+                let ansible = Ansible::parse(given)?;
+                identity.extend(ansible.text()?);
+                Kind::Ansible(ansible)
+            }
+            _ => Kind::External(External::parse(name, given)?),
+        };
+        Ok(Self { name: name.to_owned(), kind, sha256: Sha256::of(&identity) })
+    }
+}
+
+impl fmt::Display for Provisioner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Reads what a provisioner was given into its type.
+fn given<T: serde::de::DeserializeOwned>(name: &str, given: Value) -> Result<T, BadProvisioner> {
+    serde_json::from_value(given)
+        .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: error.to_string() })
+}
+
+/// The limit that was given, or the usual one.
+fn limit(given: Option<Nanos>) -> Nanos {
+    given.unwrap_or(LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad(text: &str) -> String {
+        Provisioner::from_str(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_provisioner_is_a_name_and_an_object() {
+        let read = |text: &str| Provisioner::from_str(text).unwrap();
+        let one = read(r#"command:{"command": "sh -c 'x %(name)s'", "limit": "5min"}"#);
+        assert_eq!((one.name.as_str(), one.asks()), ("command", Asks::default()));
+        assert_ne!(read("beaker").sha256(), read(r#"beaker:{"pool": "a"}"#).sha256());
+        assert_eq!(read("beaker").sha256(), read("beaker:{}").sha256());
+    }
+
+    #[test]
+    fn what_is_none_is_told_with_what_is_expected() {
+        let all = [
+            "",
+            "../x",
+            "command",
+            "command:{",
+            "command:[]",
+            r#"command:{"comand": "x"}"#,
+            r#"command:{"command": "x '"}"#,
+            r#"command:{"command": "x %(hots)s"}"#,
+            r#"command:{"command": "x %d"}"#,
+            r#"command:{"command": "x", "limit": "soon"}"#,
+            r#"ansible:{}"#,
+            r#"ansible:{"playbook": "/no/such.yml"}"#,
+            r#"ansible:{"playbook": "x", "vars": []}"#,
+        ];
+        insta::assert_snapshot!(all.map(bad).join("\n"), @"");
+    }
+}

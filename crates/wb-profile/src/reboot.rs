@@ -1,0 +1,150 @@
+//! A machine that reboots: asked to, waited for, and seen to be in another boot than before.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+use wb_agent::{Command, Worker, WorkerError};
+use wb_fleet::{Connected, FleetError, Host, Options, Program, Why, connect};
+use wb_model::{Nanos, WorkerName};
+
+use crate::controller::last_lines;
+
+/// How long the command that asks for it may take.
+const ASKING: Nanos = Nanos(60_000_000_000);
+/// How often it is looked whether the machine is still there.
+const LOOKING: Duration = Duration::from_millis(500);
+/// The pause before the first try to reach it again, and the longest between two.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
+/// Why a machine is not in another boot.
+#[derive(Debug, thiserror::Error)]
+pub enum RebootError {
+    /// It does not do it.
+    #[error("`{host}` does not reboot: {why}")]
+    Refused {
+        /// Which.
+        host: WorkerName,
+        /// What it says.
+        why: String,
+    },
+    /// It was asked to, and is where it was.
+    #[error("`{host}` was asked to reboot and is still in the same boot after {limit}")]
+    SameBoot {
+        /// Which.
+        host: WorkerName,
+        /// How long it was given.
+        limit: Nanos,
+    },
+    /// It went away and stayed away.
+    #[error("`{host}` did not come back from its reboot within {limit}: {last}")]
+    NeverBack {
+        /// Which.
+        host: WorkerName,
+        /// How long it was given.
+        limit: Nanos,
+        /// Why it could not be reached the last time.
+        last: String,
+    },
+    /// It came back as something that it was not.
+    #[error("after its reboot {0}")]
+    Other(FleetError),
+    /// It was lost before it was asked.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+}
+
+impl RebootError {
+    /// The way out, where there is one to be told.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::SameBoot { .. } | Self::NeverBack { .. } => {
+                Some("--reboot-limit gives it more time; its console says what it waits for".to_owned())
+            }
+            Self::Refused { .. } => Some("`systemctl reboot` or `reboot` must work there, as root".to_owned()),
+            Self::Other(error) => error.help(),
+            Self::Worker(_) => None,
+        }
+    }
+}
+
+/// Reboots the host of a worker, and connects to it again. `boot` is the boot that it is in.
+///
+/// # Errors
+/// When it does not reboot, or is not back within the limit.
+pub async fn reboot(
+    worker: Worker,
+    boot: &str,
+    host: &Host,
+    program: &Program,
+    options: &Options,
+    limit: Nanos,
+) -> Result<Connected, RebootError> {
+    let deadline = Instant::now() + Duration::from(limit);
+    ask(&worker, host).await?;
+    // Until its agent has ended it is where it was.
+    let mut seen = Seen::SameBoot;
+    while Instant::now() < deadline && matches!(seen, Seen::SameBoot) {
+        match worker.clock().await {
+            Ok(_) => sleep(LOOKING).await,
+            Err(error) => seen = Seen::Away(error.to_string()),
+        }
+    }
+    drop(worker);
+    let mut pause = PAUSES.0;
+    loop {
+        let next = Instant::now() + pause;
+        if next >= deadline {
+            return Err(seen.error(host, limit));
+        }
+        tokio::time::sleep_until(next).await;
+        pause = (pause * 2).min(PAUSES.1);
+        seen = match timeout_at(deadline, connect(host, program, options)).await {
+            Ok(Ok(connected)) => match connected.worker.facts().await {
+                Ok(facts) if facts.boot_id != boot => return Ok(connected),
+                Ok(_) => Seen::SameBoot,
+                Err(error) => Seen::Away(error.to_string()),
+            },
+            Ok(Err(error)) if is_final(&error) => return Err(RebootError::Other(error)),
+            Ok(Err(error)) => Seen::Away(error.to_string()),
+            Err(_) => seen,
+        };
+    }
+}
+
+/// What was last seen of a machine that was asked to reboot.
+enum Seen {
+    SameBoot,
+    Away(String),
+}
+
+impl Seen {
+    fn error(self, host: &Host, limit: Nanos) -> RebootError {
+        let host = host.name.clone();
+        match self {
+            Self::SameBoot => RebootError::SameBoot { host, limit },
+            Self::Away(last) => RebootError::NeverBack { host, limit, last },
+        }
+    }
+}
+
+/// Asks for it. That the way to the machine ends meanwhile is what was asked for.
+async fn ask(worker: &Worker, host: &Host) -> Result<(), RebootError> {
+    let group = worker.group().await?;
+    let process = group.spawn(Command::new(["sh", "-c", "systemctl reboot || reboot"])).await?;
+    match process.wait(Some(ASKING)).await {
+        Err(error) if error.is_lost() => Ok(()),
+        Err(error) => Err(error.into()),
+        // Some commands last until everything ends, and are ended by it.
+        Ok(finished) if finished.ending.is_success() => Ok(()),
+        Ok(finished) => {
+            let said = last_lines(&finished.stderr);
+            let why = if said.is_empty() { finished.ending.to_string() } else { said };
+            Err(RebootError::Refused { host: host.name.clone(), why })
+        }
+    }
+}
+
+/// Whether waiting brings nothing: the machine is there, and is another.
+fn is_final(error: &FleetError) -> bool {
+    matches!(*error.why, Why::HostKeyChanged { .. } | Why::HostKeyUnknown { .. } | Why::Architecture { .. })
+}

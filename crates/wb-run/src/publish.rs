@@ -1,0 +1,168 @@
+//! Publishing: a command of the user's that is run on this machine when a test has been measured, and once at the end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tokio::sync::watch;
+use wb_model::secrets::masked_arguments;
+use wb_model::{CellId, Nanos};
+use wb_profile::Controller;
+use wb_profile::controller::Program;
+use wb_record::steps::{Published, StepOutcome};
+use wb_record::{Event, Line, RecordError, RunFolder};
+
+use crate::{RunError, ready};
+
+/// How long it may take each time.
+const LIMIT: Nanos = Nanos(10 * 60 * 1_000_000_000);
+
+/// Whoever publishes.
+#[derive(Debug)]
+pub struct Publisher {
+    words: Vec<String>,
+    metadata: BTreeMap<String, String>,
+    controller: Controller,
+}
+
+/// What is published: a test by `PROFILE/TEST/SERIAL`, or the whole run.
+pub type What = Option<String>;
+
+impl Publisher {
+    /// By this command's words, with what the user said of the run, run by this machine.
+    pub fn new(words: Vec<String>, metadata: BTreeMap<String, String>, controller: Controller) -> Self {
+        Self { words, metadata, controller }
+    }
+
+    /// Publishes, unless the user wants to end meanwhile; the event to record.
+    pub async fn publish(
+        &self,
+        run: &RunFolder,
+        what: What,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<Published, RecordError> {
+        let program =
+            Program { argv: self.words.clone(), env: self.variables(run.path(), what.as_deref()), stdin: Vec::new() };
+        let shown = shell_words::join(masked_arguments(&self.words));
+        let mut cancel = cancel.clone();
+        let ended = tokio::select! {
+            ended = self.controller.run(program, LIMIT, |_| {}) => ended.map_err(|error| error.to_string()),
+            Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("the user ended it".to_owned()),
+        };
+        let (result, log, elapsed) = match ended {
+            Ok(ended) => (ended.succeeded(), ended.log(&shown), ended.elapsed),
+            Err(why) => (Err(why.clone()), format!("{shown}\n{why}\n").into_bytes(), Nanos(0)),
+        };
+        let log = ready::keep(run, &format!("publish-{}", number(run)), &log)?;
+        Ok(Published { test: what, outcome: StepOutcome::of(&result), seconds: elapsed.seconds(), log })
+    }
+
+    /// Publishes the whole run, where something of it is new since that was done; what came of it.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub async fn at_end(&self, folder: &Path, cancel: &watch::Receiver<bool>) -> Result<Option<Published>, RunError> {
+        let run = RunFolder::create(folder)?;
+        let (mut journal, lines) = run.journal()?;
+        if !is_due(&lines, &None) {
+            return Ok(None);
+        }
+        let published = self.publish(&run, None, cancel).await?;
+        journal.write(Event::Published(published.clone()))?;
+        Ok(Some(published))
+    }
+
+    /// Ends what runs its programs.
+    ///
+    /// # Errors
+    /// When that has ended before.
+    pub async fn close(self) -> Result<(), wb_agent::WorkerError> {
+        self.controller.close().await
+    }
+
+    fn variables(&self, run: &Path, test: Option<&str>) -> Vec<(String, String)> {
+        let run = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
+        let mut all = vec![("WEIGHBRIDGE_RUN".to_owned(), run.display().to_string())];
+        if let Some(test) = test {
+            all.push(("WEIGHBRIDGE_TEST".to_owned(), test.to_owned()));
+            all.push(("WEIGHBRIDGE_TEST_FOLDER".to_owned(), run.join(test).display().to_string()));
+        }
+        let said = self
+            .metadata
+            .iter()
+            .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable(name)), value.clone()));
+        all.extend(said);
+        all
+    }
+}
+
+/// The test that a cell belongs to, as it is published.
+pub fn test_of(cell: &CellId) -> String {
+    format!("{}/{}/{}", cell.profile, cell.test, cell.serial)
+}
+
+/// Whether something was measured since it was last published with success.
+pub fn is_due(lines: &[Line], what: &What) -> bool {
+    let is_of = |cell: &CellId| what.as_ref().is_none_or(|test| test_of(cell) == *test);
+    let last = lines.iter().rev().find_map(|line| match &line.event {
+        Event::AttemptEnded(ended) if is_of(&ended.cell) => Some(true),
+        Event::CellEnded { cell, .. } if is_of(cell) => Some(true),
+        Event::Published(published) if published.test == *what && published.outcome.is_done() => Some(false),
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// A name as that of a variable: `machine-url-base` is `MACHINE_URL_BASE`.
+fn variable(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(letter).collect()
+}
+
+/// The first number that no log of publishing has.
+fn number(run: &RunFolder) -> u32 {
+    let is_free = |number: &u32| !run.path().join(format!("environment/publish-{number}.log")).exists();
+    (0..).find(is_free).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::DefinitionKey;
+
+    use super::*;
+
+    fn line(event: Event) -> Line {
+        Line { time: String::new(), event }
+    }
+
+    fn ended(cell: &str) -> Line {
+        let key: DefinitionKey = serde_json::from_value(serde_json::json!("0".repeat(64))).unwrap();
+        line(Event::CellEnded { cell: cell.parse().unwrap(), key, by: "done".to_owned() })
+    }
+
+    fn published(test: Option<&str>, result: Result<(), &str>) -> Line {
+        let test = test.map(str::to_owned);
+        line(Event::Published(Published { test, outcome: StepOutcome::of(&result), seconds: 0.0, log: String::new() }))
+    }
+
+    #[test]
+    fn what_is_new_since_it_was_published_is_due() {
+        let due = |lines: &[Line]| {
+            let tests = [Some("P/a/0000".to_owned()), Some("P/b/0000".to_owned()), None];
+            tests.map(|what| is_due(lines, &what))
+        };
+        assert_eq!(due(&[]), [false; 3]);
+        let one = ended("P/a/0000:-");
+        assert_eq!(due(&[one.clone()]), [true, false, true]);
+        assert_eq!(due(&[one.clone(), published(Some("P/a/0000"), Ok(()))]), [false, false, true]);
+        assert_eq!(
+            due(&[one.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]),
+            [true, false, false]
+        );
+        assert_eq!(due(&[one, published(None, Ok(())), ended("P/b/0000:-")]), [true, true, true]);
+    }
+
+    #[test]
+    fn names_become_variables() {
+        assert_eq!(variable("machine-url-base.2"), "MACHINE_URL_BASE_2");
+    }
+}

@@ -1,0 +1,105 @@
+//! Machines made ready before anything is measured on them: provisioned, set up by scripts, rebooted.
+//!
+//! Every step is in the journal, and what it said in the run folder. What was done is not done again when the run is gone
+//! on with: hosts are provisioned once in a run, scripts run once in a boot of their machine. A machine that could not be
+//! made ready is left out, with the reason; the others go on.
+
+mod hosts;
+mod provisioning;
+mod scripts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use wb_model::WorkerName;
+use wb_model::secrets::masked_words;
+use wb_record::{Event, Journal, Line, RecordError, RunFolder, files};
+
+use crate::Crew;
+
+pub use hosts::{HostSetup, Ways, set_up_hosts};
+pub use provisioning::{Desk, provision};
+pub use scripts::set_up_workers;
+
+/// Something that is told while machines are made ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What goes on.
+    Note(String),
+    /// A machine is left out.
+    LeftOut {
+        /// Which, and why.
+        what: String,
+        /// The way out, where there is one.
+        help: Option<String>,
+    },
+}
+
+/// Where it is told.
+pub type Tell<'a> = &'a mut dyn FnMut(Told);
+
+/// The steps that a run folder knows of, and more of them.
+struct Steps {
+    run: RunFolder,
+    journal: Journal,
+    lines: Vec<Line>,
+}
+
+impl Steps {
+    fn open(folder: &Path) -> Result<Self, RecordError> {
+        let run = RunFolder::create(folder)?;
+        let (journal, lines) = run.journal()?;
+        Ok(Self { run, journal, lines })
+    }
+
+    fn write(&mut self, event: Event) -> Result<(), RecordError> {
+        self.lines.push(self.journal.write(event)?);
+        Ok(())
+    }
+
+    fn events(&self) -> impl DoubleEndedIterator<Item = &Event> {
+        self.lines.iter().map(|line| &line.event)
+    }
+
+    /// The first number that no file of this name has.
+    fn number(&self, name: &str) -> u32 {
+        let folder = self.run.path().join("environment");
+        let names: Vec<String> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let is_taken = |number: u32| {
+            let start = format!("{name}-{number}");
+            let rest = |taken: &String| taken.strip_prefix(start.as_str()).map(|rest| rest.starts_with(['@', '.']));
+            names.iter().any(|taken| rest(taken) == Some(true))
+        };
+        (0..).find(|number| !is_taken(*number)).unwrap_or_default()
+    }
+
+    /// Keeps what a step said: `environment/NAME-NUMBER[@WORKER].log`.
+    fn keep(&self, name: &str, number: u32, of: Option<&WorkerName>, log: &[u8]) -> Result<String, RecordError> {
+        keep(&self.run, &format!("{name}-{number}{}", of.map(|of| format!("@{of}")).unwrap_or_default()), log)
+    }
+}
+
+/// Keeps what was said in a file of the folder `environment`; its path within the run's folder.
+pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, RecordError> {
+    let path = format!("environment/{name}.log");
+    let full = run.path().join(&path);
+    let folder = run.path().join("environment");
+    fs::create_dir_all(&folder).map_err(|source| RecordError::Io { what: "create", path: folder, source })?;
+    files::write_whole(&full, log)?;
+    Ok(path)
+}
+
+/// Goes on without a member, and tells it. Its agent stays for whoever has to bring its machine back.
+fn leave_out(crew: &mut Crew, name: &WorkerName, why: &str, help: Option<String>, tell: Tell<'_>) {
+    let why = masked_words(why);
+    tell(Told::LeftOut { what: format!("`{name}` is left out: {why}"), help });
+    crew.leave(name, why);
+}
+
+/// Hosts that are left out, and why.
+pub type LeftOut = BTreeMap<WorkerName, String>;

@@ -1,0 +1,213 @@
+//! Machines made ready: provisioned, set up by scripts, rebooted.
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
+
+/// The steps of a run: the event, where, and how it came out.
+fn steps(lab: &Lab) -> Vec<String> {
+    let journal = lab.journal("R");
+    let of = |line: &serde_json::Value| {
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        let place = text("host") + &text("worker");
+        let is_step =
+            matches!(line["event"].as_str(), Some("provisioned" | "script-ran" | "reboot-started" | "reboot-ended"));
+        is_step.then(|| format!("{} {}{place} {}", text("event"), text("script"), text("outcome")).trim().to_owned())
+    };
+    journal.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_command_provisions_each_host_once_in_a_run_and_what_fails_is_left_out() {
+    let lab = Lab::new();
+    lab.write("prov.sh", "echo provisioning $1 at $2; echo $1 >> made; [ $1 != b ] || { echo no disk >&2; exit 7; }\n");
+    let given = r#"command:{"command":"sh prov.sh %(name)s %(host)s"}"#;
+    let line = format!("run steady:on=a steady:id=both --hosts a:local,b:local {QUICK} --into R --json --provisioner");
+    let ran = lab.ran(lab.command(&line).arg(given));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let warning = "warning: `b` is left out: the provisioner `command` failed: exit status 7: no disk";
+    assert!(ran.err.contains("provisioning 2 hosts by `command`") && ran.err.contains(warning), "{}", ran.err);
+    let study = ran.json();
+    let outcomes: Vec<&str> =
+        study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["measured", "unsupported"]);
+    let log = std::fs::read_to_string(lab.path("R/environment/provision-0@a.log")).unwrap();
+    assert!(
+        log.contains("sh prov.sh a localhost\nexit status 0\n") && log.contains("provisioning a at localhost"),
+        "{log}"
+    );
+    assert_eq!(steps(&lab), ["provisioned a done", "provisioned b failed"]);
+    // What failed is tried again, and nothing else.
+    let again = lab.ran(lab.command(&line).arg(given));
+    assert_eq!(again.code, 3, "{}", again.seen());
+    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap().matches('a').count(), 1);
+    assert!(lab.path("R/environment/provision-1@b.log").is_file());
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn a_provisioner_of_ones_own_is_told_of_the_hosts_and_says_what_became_of_them() {
+    let lab = Lab::new();
+    let program = "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"told\",\"text\":\"looking for machines\"}'\n\
+                   echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"why\":\"none is free\"}'\n";
+    lab.program("weighbridge-provision-pool", program);
+    let line = format!("run steady:on=a --hosts a:local,b:local --distro debian-12 {QUICK} --into R --provisioner");
+    let ran = lab.ran(lab.with_programs(&line).arg(r#"pool:{"rack":"B7"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("pool: looking for machines"), "{}", ran.err);
+    assert!(ran.err.contains("warning: `b` is left out: the provisioner `pool` failed: none is free"), "{}", ran.err);
+    let asked: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
+    assert_eq!((&asked["contract"], &asked["params"]["rack"]), (&1.into(), &"B7".into()));
+    let host = |at: usize| asked["hosts"][at].clone();
+    assert_eq!(
+        (&host(1)["name"], &host(1)["local"], &host(1)["distro"]),
+        (&"b".into(), &true.into(), &"debian-12".into())
+    );
+    // The distribution is shown with the run.
+    assert_eq!(lab.weighbridge("summary R --json").json()["run"]["metadata"]["distro"], "debian-12");
+}
+
+#[test]
+fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
+    let lab = Lab::new();
+    let seen = |given: &str| {
+        let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(given));
+        assert!(!lab.path("R").exists(), "{}", ran.seen());
+        ran.seen()
+    };
+    insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @r"
+    exit 1
+    error: the provisioner `command`: unknown field `comand`, expected `command` or `limit`
+    help: docs/provisioning.md has all of it
+    ");
+    insta::assert_snapshot!(seen("nosuch"), @r"
+    exit 1
+    provisioning 1 host by `nosuch`
+    error: the provisioner `nosuch` needs `weighbridge-provision-nosuch`, which is not on the path
+    help: a provisioner of your own is an executable of this name: docs/provisioning.md
+    ");
+    lab.write("site.yml", "- hosts: all\n");
+    let path = lab.path("only");
+    lab.write("only/sh", "");
+    let ran = lab.ran(
+        lab.command(&format!("run steady {QUICK} --into R --provisioner"))
+            .arg(r#"ansible:{"playbook":"site.yml"}"#)
+            .env("PATH", path),
+    );
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    provisioning 1 host by `ansible`
+    error: the provisioner `ansible` needs `ansible-playbook`, which is not on the path
+    help: install the package `ansible-core` on this machine
+    ");
+}
+
+#[test]
+fn hosts_and_workers_are_set_up_by_scripts_once_in_a_boot() {
+    let lab = Lab::new();
+    lab.write("host.sh", "echo host $1 $WEIGHBRIDGE_WORKER; echo host >> \"$2\"\n");
+    lab.write("worker.py", "#!/bin/sh\necho worker >> \"$1\"\n");
+    let made = lab.path("made").display().to_string();
+    let line = format!("run steady {QUICK} --into R");
+    let run = |more: &str| {
+        let mut command = lab.command(&line);
+        command.args(["--host-setup-script", &format!("host.sh 'a b' {made}"), "--worker-setup-script"]);
+        lab.ran(command.arg(format!("worker.py {made}")).args(more.split_whitespace()))
+    };
+    let ran = run("");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("`local` is set up by host.sh\n`local` is set up by worker.py\n"), "{}", ran.err);
+    assert_eq!(steps(&lab), ["script-ran host-setuplocal done", "script-ran worker-setuplocal done"]);
+    let log = std::fs::read_to_string(lab.path("R/environment/host-setup-0@local.log")).unwrap();
+    assert!(log.contains("host a b local"), "{log}");
+    // The same in the same boot is not run again, and another text is.
+    assert_eq!(run("").code, 4);
+    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\n");
+    lab.write("host.sh", "echo other >> \"$2\"\n");
+    assert_eq!(run("--samples 7").code, 1, "--samples twice");
+    let more = run("--attempts 2");
+    assert_eq!(more.code, 4, "{}", more.seen());
+    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\nother\n");
+    assert!(lab.path("R/environment/host-setup-1@local.log").is_file());
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn a_script_that_fails_or_hangs_leaves_its_host_out_and_nothing_behind() {
+    let lab = Lab::new();
+    lab.write("fail.sh", "[ $WEIGHBRIDGE_WORKER = a ] || { sleep 300 & echo half done; exit 3; }\n");
+    let line = format!("run steady:on=a --hosts a:local,b:local {QUICK} --into R --worker-setup-script fail.sh");
+    let ran = lab.weighbridge(&line);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let warning = "warning: `b` is left out: the worker-setup script fail.sh: exit status 3: half done\n\
+                   help: all that it said is in R/environment/worker-setup-0@b.log\n";
+    assert!(ran.err.contains(warning), "{}", ran.err);
+    assert_eq!(lab.processes_left(), [""; 0]);
+    lab.write("hang.sh", "sleep 300\n");
+    let hung =
+        lab.weighbridge(&format!("run steady {QUICK} --into S --host-setup-script hang.sh --script-limit 200ms"));
+    assert_eq!(hung.code, 3, "{}", hung.seen());
+    assert!(
+        hung.err.contains("`local` is left out: the host-setup script hang.sh: timeout after 200ms"),
+        "{}",
+        hung.err
+    );
+    assert!(hung.err.contains("error: no host is ready to be measured"), "{}", hung.err);
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn this_machine_is_never_rebooted() {
+    let lab = Lab::new();
+    lab.write("x.sh", "touch ran\n");
+    for hosts in ["", "--hosts local", "--hosts 10.99.99.99,b:local"] {
+        let ran = lab
+            .weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(ran.err.contains("would reboot this machine"), "{}", ran.err);
+    }
+    let alone = lab.weighbridge("run steady --into R --host-setup-script-reboot");
+    assert!(alone.code == 1 && alone.err.contains("--host-setup-script <FILE>"), "{}", alone.seen());
+    assert!(!lab.path("R").exists() && !lab.path("ran").exists());
+}
+
+#[test]
+fn ctrl_c_ends_what_makes_machines_ready_and_the_same_line_goes_on() {
+    let lab = Lab::new();
+    let line = format!("run steady {QUICK} --into R --provisioner");
+    let mut command = lab.command(&line);
+    command.arg(r#"command:{"command":"sh -c 'touch begun; sleep 300'"}"#);
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    wb_lab::eventually("the provisioner to begin", || lab.path("begun").exists());
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("interrupted before anything was measured"), "{err}");
+    assert_eq!(lab.processes_left(), [""; 0]);
+    let ran = lab.ran(lab.command(&line).arg(r#"command:{"command":"true"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
+#[test]
+fn every_attempt_at_a_sample_is_kept_and_how_many_there_are_can_be_said_as_run_perf_says_it() {
+    let lab = Lab::new();
+    lab.define_figure(
+        "failing",
+        "name = \"failing\"\nsummary = \"fails\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo why not; exit 5\"]\n",
+    );
+    for (option, attempts) in [("", 3), ("--retry-tests 2", 2)] {
+        let into = format!("R{attempts}");
+        let ran = lab.weighbridge(&format!("run failing --warm-up 0 --min-time 1ms --into {into} {option}"));
+        assert_eq!(ran.code, 3, "{}", ran.seen());
+        let ended = lab.journal(&into).into_iter().filter(|line| line["event"] == "attempt-ended").count();
+        assert_eq!(ended, attempts);
+        for attempt in 0..attempts {
+            let kept = lab.path(&format!("{into}/Localhost/failing/0000/-/0000.{attempt}/run.stdout"));
+            assert_eq!(std::fs::read_to_string(&kept).unwrap(), "why not\n", "{}", kept.display());
+        }
+    }
+    let help = lab.weighbridge("run --help").out;
+    assert!(help.contains("--retry-tests"), "{help}");
+}

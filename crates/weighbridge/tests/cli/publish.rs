@@ -1,0 +1,119 @@
+//! Publishing by a command of the user's, and what is said of a run on its pages.
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
+
+/// Notes what it is called with, and fails as long as there is a file `down`.
+const HOOK: &str = "echo \"${WEIGHBRIDGE_TEST-all} $WEIGHBRIDGE_METADATA_BUILD_URL\" >> \"$1\"/published\n\
+                    [ -z \"$WEIGHBRIDGE_TEST\" ] || [ -s \"$WEIGHBRIDGE_TEST_FOLDER/result.json\" ] || exit 8\n\
+                    [ -s \"$WEIGHBRIDGE_RUN/run.json\" ] || exit 9\n\
+                    [ ! -e \"$1\"/down ] || { echo the server is down >&2; exit 7; }\n";
+
+fn published(lab: &Lab) -> Vec<String> {
+    let text = std::fs::read_to_string(lab.path("published")).unwrap_or_default();
+    let _ = std::fs::remove_file(lab.path("published"));
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_test_is_published_when_it_is_measured_and_the_run_at_its_end() {
+    let lab = Lab::new();
+    lab.write("hook.sh", HOOK);
+    let hook = format!("sh hook.sh {}", lab.path("").display());
+    lab.write(
+        "p.toml",
+        &format!(
+            "publish = \"{hook}\"\n[[test]]\nname = \"steady\"\nkind = [\"a\", \"b\"]\n[[test]]\nname = \"steady\"\n"
+        ),
+    );
+    let line = format!("run --plan p.toml {QUICK} --metadata build-url=https://ci/7 --into R");
+    let ran = lab.weighbridge(&line);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let mut all = published(&lab);
+    assert_eq!(all.pop().unwrap(), "all https://ci/7");
+    all.sort();
+    assert_eq!(all, ["Localhost/steady/0000 https://ci/7", "Localhost/steady/0001 https://ci/7"]);
+    let log = std::fs::read_to_string(lab.path("R/environment/publish-0.log")).unwrap();
+    assert!(log.starts_with("sh hook.sh ") && log.contains("exit status 0"), "{log}");
+    assert_eq!((lab.weighbridge(&line).code, published(&lab).len()), (4, 0), "it has been published");
+    assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
+    let lab = Lab::new();
+    lab.write("hook.sh", HOOK);
+    lab.write("down", "");
+    let hook = format!("sh hook.sh {}", lab.path("").display());
+    let line = format!("run steady {QUICK} --into R --quiet --publish");
+    let run = || lab.ran(lab.command(&line).arg(&hook));
+    let ran = run();
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let warning = "is not published: exit status 7: the server is down\n";
+    assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("warning: the run {warning}help: the same line publishes again")), "{}", ran.err);
+    let failed =
+        lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
+    assert_eq!((failed, published(&lab).len()), (2, 2));
+    let study = lab.weighbridge("study R --json").json();
+    assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
+    std::fs::remove_file(lab.path("down")).unwrap();
+    let again = run();
+    assert_eq!(again.code, 0, "{}", again.seen());
+    assert_eq!(published(&lab), ["Localhost/steady/0000 ", "all "]);
+    assert_eq!(run().code, 4);
+}
+
+#[test]
+fn run_perfs_word_for_publishing_is_told_to_be_none() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(
+        ran.err.contains("note: `pbench_server_publish` publishes nothing here: --publish names a command"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn pages_lead_to_the_build_and_to_the_machines_and_to_nothing_that_is_no_page() {
+    let lab = Lab::new();
+    let run = |into: &str, metadata: &[&str]| {
+        let mut command = lab.command(&format!("run steady {QUICK} --into {into}"));
+        for one in metadata {
+            command.args(["--metadata", one]);
+        }
+        let ran = lab.ran(&mut command);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        assert_eq!(lab.weighbridge(&format!("report {into} --html {into}.html")).code, 0);
+        std::fs::read_to_string(lab.path(&format!("{into}.html"))).unwrap()
+    };
+    let host = lab.weighbridge("summary R --json");
+    assert_eq!(host.code, 1);
+    let page = run(
+        "R",
+        &["build=7<b>", "url=https://ci/7", "project=P&Q", "machine_url_base=https://inventory/%(machine)s/view"],
+    );
+    assert!(
+        page.contains("<a href=\"https:&#x2f;&#x2f;ci&#x2f;7\" rel=\"noopener noreferrer\">7&lt;b&gt;</a>"),
+        "{page}"
+    );
+    let entry: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let machine = entry["entries"][0]["facts"]["local"]["hostname"].as_str().unwrap();
+    assert!(page.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}&#x2f;view")), "{page}");
+    assert!(page.contains("P&amp;Q") && !page.contains("7<b>"));
+    let other = run("S", &["build=8", "url=javascript:alert(1)", "machine-url-base=https://inventory/"]);
+    assert!(!other.contains("href=\"javascript") && other.contains("<dd>8</dd>"), "{other}");
+    assert!(other.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}\"")), "{other}");
+    assert_eq!(lab.weighbridge("compare R S --html C.html").code, 0);
+    let compared = std::fs::read_to_string(lab.path("C.html")).unwrap();
+    assert!(
+        compared.contains("href=\"https:&#x2f;&#x2f;ci&#x2f;7\"")
+            && compared.contains(&format!("inventory&#x2f;{machine}\"")),
+        "{compared}"
+    );
+    assert!(!compared.contains("href=\"javascript"));
+}

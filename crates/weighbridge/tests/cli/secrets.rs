@@ -1,0 +1,130 @@
+//! Nothing that is recorded holds a secret.
+
+use std::path::Path;
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
+
+/// The files of a folder that hold a text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let name = path.display().to_string();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(text) {
+            found.push(name.clone());
+        }
+        if entry.file_name().to_string_lossy().contains(text) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
+    let lab = Lab::new();
+    lab.define_figure(
+        "curling",
+        "name = \"curling\"\nsummary = \"has secrets of its own\"\nversion = 1\n\
+         command = [\"sh\", \"-c\", \"echo figure: 1\", \"sh\", \"-u\", \"joe:planted-argv\", \"--password\", \"planted-word two\", \"declared-dd-argv\"]\n\
+         [env]\nAPI_TOKEN = \"planted-definition-env\"\n",
+    );
+    let plan = "# the password: planted-comment\npublish = \"sh hook.sh --token planted-publish\"\n\
+                tools = [\"sh -c 'sleep 60' -- --api-key=planted-tool\"]\n\
+                [[test]]\nname = \"curling\"\nenv = [\"DB_PASSWORD=planted-env with blanks\", \"PLAIN=declared-bb\"]\n\
+                before = \"true -u joe:planted-before https://joe:planted-url@host/\"\n";
+    lab.write("p.toml", plan);
+    lab.write("set-up.sh", "true\n");
+    lab.write("hook.sh", "[ \"$WEIGHBRIDGE_METADATA_API_TOKEN\" = planted-metadata ] || exit 9\n");
+    lab.write("declared", "declared-aa\n\ndeclared-cc with blanks\n");
+    let line = format!("run --plan p.toml {QUICK} --into R --secret-from declared --secret-from env:MY_WORD");
+    let mut command = lab.command(&line);
+    let given = r#"command:{"command": "true --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
+    command.args(["--provisioner", given]);
+    command.args(["--host-setup-script", "set-up.sh --secret planted-script -u joe:planted-script-user declared-aa"]);
+    command.args(["--worker-setup-script", "set-up.sh 'declared-cc with blanks' declared-dd-script"]);
+    command.args([
+        "--metadata",
+        "api_token=planted-metadata",
+        "--metadata",
+        "url=https://joe:planted-metadata-url@host/x",
+    ]);
+    command.args(["--metadata", "plain=of declared-aa", "--tool", "sh -c 'sleep 60' -- --token planted-flag-tool"]);
+    command.env("MY_WORD", "declared-bb").env("OTHER_TOKEN", "planted-own-env");
+    lab.write("more", "declared-dd-argv\ndeclared-dd-script");
+    command.args(["--secret-from", "more"]);
+    let ran = lab.ran(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let _ = lab.weighbridge("report R --html R/report.html --csv R/report");
+    for secret in ["planted", "declared-aa", "declared-bb", "declared-cc", "declared-dd", "with blanks"] {
+        assert_eq!(holding(&lab.path("R"), secret), [""; 0], "{secret}");
+    }
+    // Its samples can still be read, by whoever has no definition of the test but the folder's.
+    std::fs::remove_dir_all(lab.path("config")).unwrap();
+    let study = lab.weighbridge("study R --json").json();
+    assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
+    assert_eq!(study["run"]["metadata"]["api_token"], "***");
+    assert_eq!(study["run"]["metadata"]["plain"], "of ***");
+}
+
+#[test]
+fn a_variant_a_retry_and_what_fails_tell_no_declared_secret() {
+    let lab = Lab::new();
+    lab.write("word", "declared-word");
+    lab.define_figure(
+        "telling",
+        "name = \"telling\"\nsummary = \"s\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo it was $WORD >&2; exit 3\"]\n",
+    );
+    let mut command = lab.command(&format!("run telling {QUICK} --attempts 1 --into R --secret-from word --tool"));
+    let ran = lab.ran(command.arg("sh -c 'sleep 60' declared-word"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let ab = lab.weighbridge(
+        "ab steady base x:env:WORD=declared-word --max-blocks 6 --warm-up 0 --min-time 1ms --into A --secret-from word",
+    );
+    assert_eq!(ab.code, 0, "{}", ab.seen());
+    for run in ["R", "A"] {
+        assert_eq!(holding(&lab.path(run), "declared-word"), [""; 0]);
+    }
+}
+
+#[test]
+fn what_can_be_no_secret_is_told_before_anything_is_done() {
+    let lab = Lab::new();
+    lab.write("short", "abc\n");
+    let all = ["short", "nosuch", "env:NO_SUCH_VARIABLE"]
+        .map(|from| lab.ran(lab.command(&format!("run steady {QUICK} --into R --secret-from")).arg(from)).seen());
+    insta::assert_snapshot!(all.concat(), @r"
+    exit 1
+    error: --secret-from short: no line of it has 6 characters
+    help: shorter ones would be masked all over, as parts of other words
+    exit 1
+    error: --secret-from: nosuch: No such file or directory (os error 2)
+    help: FILE, or env:NAME for a variable, is expected
+    exit 1
+    error: --secret-from: there is no variable `NO_SUCH_VARIABLE`
+    help: FILE, or env:NAME for a variable, is expected
+    ");
+    assert!(!lab.path("R").exists());
+}
+
+#[test]
+fn a_secret_in_the_name_of_a_cell_is_refused() {
+    let lab = Lab::new();
+    lab.write("word", "sesame-open\n");
+    lab.define_figure(
+        "named",
+        "name = \"named\"\nsummary = \"s\"\nversion = 1\ncommand = [\"echo\", \"figure:\", \"1\", \"{word}\"]\n\
+         [[param]]\nname = \"word\"\nhelp = \"a word\"\nkind = \"text\"\ndefault = \"x\"\naxis = true\n",
+    );
+    let ran = lab.weighbridge(&format!("run named:word=sesame-open {QUICK} --into R --secret-from word"));
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: a declared secret is a part of the name of a cell of `named`
+    help: pass it by a file or a variable: what cells are called by is kept as it is
+    ");
+    assert!(!lab.path("R").exists());
+}
