@@ -153,8 +153,8 @@ fn agent(fleet: &Fleet<'_>) -> Result<Vec<Figure>, String> {
         Ok(())
     })?;
     Ok(vec![
-        told_as("resident memory at most, the program's pages with it", &all, "MB", Some(10.0))?,
-        told_as("of that its own (anonymous)", &own, "MB", None)?,
+        told_as("memory of its own (anonymous)", &own, "MB", Some(10.0))?,
+        told_as("the same with the pages of the program's file, which all that run it share", &all, "MB", None)?,
         told_as("of one core", &cpu, "%", Some(0.2))?,
     ])
 }
@@ -164,7 +164,7 @@ fn idle(fleet: &Fleet<'_>) -> Result<Vec<Figure>, String> {
     let (mut all, mut own) = (Vec::new(), Vec::new());
     fleet.with(HOSTS, async |_| {
         let us = Seen::myself().map_err(said)?;
-        let clients = children(&us)?;
+        let clients = clients(&us)?;
         if clients.len() != usize::from(HOSTS) {
             return Err(format!("{} ssh clients for {HOSTS} hosts", clients.len()));
         }
@@ -235,13 +235,14 @@ fn cpu_ns(process: &Seen) -> Result<u64, String> {
     tasks.map(|task| task?.schedstat()).map(|stat| Ok(stat.map_err(said)?.sum_exec_runtime)).sum()
 }
 
-/// The children of all threads of a process.
-fn children(process: &Seen) -> Result<Vec<Seen>, String> {
+/// The ssh that threads of a process have started and that are there.
+fn clients(process: &Seen) -> Result<Vec<Seen>, String> {
     let mut pids = BTreeSet::new();
     for task in process.tasks().map_err(said)? {
         pids.extend(task.and_then(|task| task.children()).map_err(said)?);
     }
-    pids.into_iter().map(|pid| Seen::new(pid.cast_signed()).map_err(said)).collect()
+    let is_ssh = |child: &Seen| child.stat().is_ok_and(|stat| stat.comm == "ssh");
+    Ok(pids.into_iter().filter_map(|pid| Seen::new(pid.cast_signed()).ok()).filter(is_ssh).collect())
 }
 
 /// Nanoseconds since a start, in percent of it.
