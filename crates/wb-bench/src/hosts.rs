@@ -7,6 +7,7 @@ use crate::{
 };
 use futures_util::future::try_join_all;
 use procfs::process::Process as Seen;
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     cell::OnceCell,
     collections::BTreeSet,
@@ -16,6 +17,7 @@ use std::{
     path::Path,
     process::{Command, Stdio},
     rc::Rc,
+    thread,
     time::{Duration, Instant},
 };
 use wb_agent::{Command as Line, Worker, start_together};
@@ -60,7 +62,11 @@ pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
         Limit::new(name, move || take(&fleet))
     };
     vec![
-        row("hosts, a start on 32", starts),
+        row("hosts, a start on 32", |fleet| starts(fleet, HOSTS)),
+        row("hosts, a start on as many as there are CPUs", |fleet| {
+            let cpus = thread::available_parallelism().map_or(1, usize::from);
+            starts(fleet, u8::try_from(cpus).unwrap_or(HOSTS).clamp(2, HOSTS))
+        }),
         row("hosts, a sample over ssh", samples),
         row("hosts, an agent through a sample of 10 s", agent),
         row("hosts, 32 that are idle", idle),
@@ -68,9 +74,9 @@ pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
 }
 
 /// How far the starts of processes that are let go together lie apart.
-fn starts(fleet: &Fleet<'_>) -> Result<Vec<Figure>, String> {
+fn starts(fleet: &Fleet<'_>, hosts: u8) -> Result<Vec<Figure>, String> {
     let (mut true_starts, mut told, mut errors, mut own) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    fleet.with(HOSTS, async |workers| {
+    fleet.with(hosts, async |workers| {
         for _ in 0..STARTS {
             let groups = try_join_all(workers.iter().map(Worker::group)).await.map_err(said)?;
             let date = || Line::new(["date", "+%s%N"]);
@@ -163,16 +169,15 @@ fn agent(fleet: &Fleet<'_>) -> Result<Vec<Figure>, String> {
 fn idle(fleet: &Fleet<'_>) -> Result<Vec<Figure>, String> {
     let (mut all, mut own) = (Vec::new(), Vec::new());
     fleet.with(HOSTS, async |_| {
-        let us = Seen::myself().map_err(said)?;
-        let clients = clients(&us)?;
+        let clients = clients()?;
         if clients.len() != usize::from(HOSTS) {
             return Err(format!("{} ssh clients for {HOSTS} hosts", clients.len()));
         }
         let of_clients = || clients.iter().map(cpu_ns).sum::<Result<u64, String>>();
         for _ in 0..IDLE.0 {
-            let (start, before) = (Instant::now(), (cpu_ns(&us)?, of_clients()?));
+            let (start, before) = (Instant::now(), (own_cpu_ns(), of_clients()?));
             tokio::time::sleep(IDLE.1).await;
-            let (ours, theirs) = (cpu_ns(&us)? - before.0, of_clients()? - before.1);
+            let (ours, theirs) = (own_cpu_ns() - before.0, of_clients()? - before.1);
             all.push(share(ours + theirs, start));
             own.push(share(ours, start));
         }
@@ -229,16 +234,21 @@ fn address(host: Host) -> String {
     format!("host{}:{}", host.0, host.v4())
 }
 
-/// CPU time of all threads of a process that are there, as the scheduler counts it: ticks are too coarse.
+/// CPU time of a process of one thread, as the scheduler counts it: ticks are too coarse.
 fn cpu_ns(process: &Seen) -> Result<u64, String> {
-    let tasks = process.tasks().map_err(said)?;
-    tasks.map(|task| task?.schedstat()).map(|stat| Ok(stat.map_err(said)?.sum_exec_runtime)).sum()
+    process.schedstat().map(|stat| stat.sum_exec_runtime).map_err(said)
 }
 
-/// The ssh that threads of a process have started and that are there.
-fn clients(process: &Seen) -> Result<Vec<Seen>, String> {
+/// CPU time of this process, threads that have ended included.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// The ssh that threads of this process have started and that are there.
+fn clients() -> Result<Vec<Seen>, String> {
     let mut pids = BTreeSet::new();
-    for task in process.tasks().map_err(said)? {
+    for task in Seen::myself().and_then(|us| us.tasks()).map_err(said)? {
         pids.extend(task.and_then(|task| task.children()).map_err(said)?);
     }
     let is_ssh = |child: &Seen| child.stat().is_ok_and(|stat| stat.comm == "ssh");
