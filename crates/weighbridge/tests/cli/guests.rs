@@ -161,10 +161,9 @@ fn several_guests_measure_together_and_one_that_dies_is_lost() {
     let Some(world) = World::new() else { return };
     let long = "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
     world.lab.define_figure("long", long);
-    let profiles = format!("{},Localhost", small("DefaultLibvirtMulti", r#","force_no_vms":2"#));
-    let words = format!("run steady long:on=vm2 {QUICK} --order sequential --samples 1 --into R --select *Multi*");
-    let words = words.replace("--samples 6 ", "").replace(" --select *Multi*", "");
-    let words: Vec<&str> = words.split_whitespace().chain(["--profiles", &profiles, "--select", "*Multi*"]).collect();
+    let profiles = small("DefaultLibvirtMulti", r#","force_no_vms":2"#);
+    let line = "run steady long:on=vm2 --min-time 1ms --warm-up 0 --samples 1 --order sequential --into R --profiles";
+    let words: Vec<&str> = line.split_whitespace().chain([profiles.as_str()]).collect();
     let mut command = world.command(&words);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
@@ -202,7 +201,7 @@ fn a_killed_run_leaves_no_guest() {
     let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
     // nsenter has a child in the other namespace of processes: the program itself, and its agent below.
-    let all = world.libvirt.says(&["pgrep", "-f", "weighbridge.*(run|agent)"]).unwrap();
+    let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
     assert!(all.lines().count() >= 2, "{all}");
     for pid in all.lines() {
         world.libvirt.says(&["kill", "-9", pid]);
