@@ -24,11 +24,13 @@ const NEEDED: [(&str, &str); 6] = [
 const WORLD: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
-for part in var/lib/libvirt etc/libvirt; do
-    mkdir -p "$1/$part" && cp -a "/$part/." "$1/$part/" && mount --bind "$1/$part" "/$part"
-done
-mkdir -p "$1/state" /var/lib/weighbridge && mount --bind "$1/state" /var/lib/weighbridge
-mkdir -p /run/libvirt
+for part in lib etc; do mkdir "$1/$part"; done
+cp -a /var/lib/libvirt/. "$1/lib/"
+cp -a /etc/libvirt/. "$1/etc/"
+mount -t tmpfs -o mode=755 lab /var/lib
+mkdir /var/lib/libvirt /run/libvirt
+mount --bind "$1/lib" /var/lib/libvirt
+mount --bind "$1/etc" /etc/libvirt
 touch "$1/ready"
 [ "$2" = started ] || exec sleep infinity
 virtlogd &

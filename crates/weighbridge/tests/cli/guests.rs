@@ -73,7 +73,7 @@ impl World {
 
     /// What is to be there after as it was before.
     fn seen(&self) -> BTreeMap<&'static str, String> {
-        let images = format!("find /var/lib/libvirt /var/lib/weighbridge {} | sort", self.images.display());
+        let images = format!("find /var/lib/libvirt /var/lib/weighbridge {} 2>/dev/null | sort", self.images.display());
         [
             ("domains", "virsh -c qemu:///system list --all"),
             (
