@@ -79,7 +79,7 @@ fn said(builds: &[BuildTold]) -> Vec<(String, Vec<Vec<Link>>)> {
         let of = |build: &BuildTold| {
             let mut texts: Vec<&String> = build.runs.iter().filter_map(|run| run.metadata.get(name)).collect();
             texts.dedup();
-            texts.into_iter().map(|text| Link::none(text)).collect()
+            texts.into_iter().map(Link::none).collect()
         };
         (head.to_owned(), builds.iter().map(of).collect())
     });
