@@ -152,7 +152,7 @@ mod tests {
         };
         assert_eq!(due(&[]), [false; 3]);
         let one = ended("P/a/0000:-");
-        assert_eq!(due(&[one.clone()]), [true, false, true]);
+        assert_eq!(due(std::slice::from_ref(&one)), [true, false, true]);
         assert_eq!(due(&[one.clone(), published(Some("P/a/0000"), Ok(()))]), [false, false, true]);
         assert_eq!(
             due(&[one.clone(), published(Some("P/a/0000"), Err("x")), published(None, Ok(()))]),
