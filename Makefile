@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # Where rustup puts Rust, for a shell that was opened before it was there.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo test test-system bench
+.PHONY: help demo demo-hosts test test-system bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -14,6 +14,10 @@ help: ## this list
 demo: ## build, weigh this machine with the plan `quick` (under 4 minutes), show the page; RUN=FOLDER names its folder
 	@scripts/setup demo
 	@scripts/demo
+
+demo-hosts: ## hosts in namespaces and a guest in software: weighed together, across, and compared (needs root; about 10 minutes)
+	@scripts/setup demo demo-hosts
+	@scripts/demo-hosts
 
 test: ## formatting, clippy, licences and every test that needs no VM and no browser
 	@scripts/setup demo test

@@ -29,6 +29,19 @@ fn a_process_has_a_clean_environment_its_input_and_its_folder() {
 }
 
 #[test]
+fn a_process_inherits_what_it_is_said_to_and_what_is_set_wins() {
+    with_worker(|worker| async move {
+        let inherits = |command: Command| command.inherit(["CARGO_MANIFEST_DIR", "WEIGHBRIDGE_NOSUCH", "PATH"]);
+        let show = || inherits(sh("env"));
+        let out = text(&finish(&worker, show()).await.stdout);
+        let ours = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
+        assert!(out.lines().any(|line| line == ours) && !out.contains("WEIGHBRIDGE_NOSUCH"), "{out}");
+        let out = text(&finish(&worker, show().env("CARGO_MANIFEST_DIR", "other")).await.stdout);
+        assert!(out.lines().any(|line| line == "CARGO_MANIFEST_DIR=other"), "{out}");
+    });
+}
+
+#[test]
 fn every_sample_has_an_environment_of_the_same_length() {
     with_worker(|worker| async move {
         let mut lengths = Vec::new();

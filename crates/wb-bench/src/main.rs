@@ -8,12 +8,13 @@
 //!
 //! Start with [`pairs`], which runs and judges rows; each subject (`himeno.rs`, `ramspeed.rs`, …)
 //! only says which rows there are. [`limits`] does the same for figures that have no peer, of the
-//! harness (`harness.rs`) and of comparing builds (`compare.rs`).
+//! harness (`harness.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
 
 mod compare;
 mod exec;
 mod harness;
 mod himeno;
+mod hosts;
 mod limits;
 mod linpack;
 mod machine;
@@ -91,7 +92,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let place = Place::new(args.seconds)?;
     let wanted = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<Row<'_>> = SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| wanted(&row.name)).collect();
-    let limits = harness::limits(&place).into_iter().chain(compare::limits(&place)).chain(net::limits(&place));
+    let limits = [harness::limits, compare::limits, net::limits, hosts::limits].into_iter();
+    let limits = limits.flat_map(|limits: fn(&Place) -> Vec<Limit<'_>>| limits(&place));
     let limits: Vec<Limit<'_>> = limits.filter(|limit| wanted(limit.name)).collect();
     if args.list {
         rows.iter()

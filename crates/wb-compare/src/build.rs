@@ -8,7 +8,7 @@ use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
 use crate::names::{Name, Names, Set};
-use crate::source::KEY;
+use crate::source::{EMULATED, KEY};
 
 /// The builds of a comparison over the metrics that any of them has, in the order in which they were met: the first
 /// build's first. Names and parameters are kept once for all.
@@ -225,14 +225,18 @@ impl Builds {
         self.rows.get_index_of(&key).map(|index| Row(index as u32))
     }
 
-    /// Whether both builds measured a row by the same definition, or none is known.
+    /// Whether both builds measured a row by the same definition, or none is known, and on the same kind of processor.
     pub fn is_comparable(&self, sides: [&Build; 2], row: Row) -> bool {
         let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
-        let (Some(src), Some(dst), Some(name)) = (src, dst, self.names.find(KEY)) else { return true };
-        let key = |ParamsId(id): ParamsId| {
-            self.params[id as usize].iter().find(|(other, _)| *other == name).map(|(_, key)| *key)
+        let (Some(src), Some(dst)) = (src, dst) else { return true };
+        let same = |name: &str| {
+            let Some(name) = self.names.find(name) else { return true };
+            let value = |ParamsId(id): ParamsId| {
+                self.params[id as usize].iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+            };
+            value(src) == value(dst)
         };
-        src == dst || key(src) == key(dst)
+        src == dst || (same(KEY) && same(EMULATED))
     }
 
     /// The names and values of parameters, sorted by name.

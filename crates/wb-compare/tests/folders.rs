@@ -63,7 +63,7 @@ fn nothing_in_common_is_no_nearest() {
 }
 
 fn both(folder: &std::path::Path, include_incorrect: bool) -> String {
-    let options = ReadOptions { include_incorrect, strict: false };
+    let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
     let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options).unwrap();
     let run = &read.builds.list()[0].runs[0];
     format!("{}{:?}{:?}", told(&read.builds), run.metadata, run.errors)
@@ -94,7 +94,8 @@ fn a_stripped_folder_compares_the_same() {
         let into = lab.path().join(format!("stripped-{include_incorrect}"));
         let stripped = strip(&lab.path().join("a"), &into, include_incorrect).unwrap();
         assert!(stripped.after < stripped.before, "{stripped:?}");
-        let compared = read(&[lab.source("a")], &ReadOptions { include_incorrect, strict: false }).unwrap().warnings;
+        let compared =
+            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }).unwrap().warnings;
         let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.what).collect::<Vec<_>>();
         assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
         assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));

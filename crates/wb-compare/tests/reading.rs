@@ -79,7 +79,7 @@ proptest! {
         let lab = Lab::new();
         lab.file("a/Localhost/fio/0000/result.json", result);
         lab.file("a/RUNPERF_METADATA", metadata);
-        lab.try_read(&["a"], &ReadOptions { include_incorrect: true, strict: false });
+        lab.try_read(&["a"], &ReadOptions { include_incorrect: true, ..ReadOptions::default() });
     }
 
     #[test]

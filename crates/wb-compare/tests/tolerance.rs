@@ -113,7 +113,7 @@ fn a_side_of_several_runs_is_their_average() {
 fn errors_of_a_test_are_invalid_where_they_were_asked_for() {
     let lab = lab(&[&[throughput("iops_sec", 1.0, 1.0)], &[throughput("iops_sec", 1.0, 1.0)]]);
     lab.file("1/Localhost/fio/__error0__/exception", "it broke");
-    let read = lab.try_read(&["0", "1"], &ReadOptions { include_incorrect: true, strict: false });
+    let read = lab.try_read(&["0", "1"], &ReadOptions { include_incorrect: true, ..ReadOptions::default() });
     let options = Options::default();
     let compared = compare(&read.builds, &[], &options);
     assert_eq!(compared.exit(false), Exit::Incomplete);

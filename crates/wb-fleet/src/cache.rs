@@ -1,6 +1,6 @@
 //! What lies in the cache folder of a host.
 
-use wb_agent::{Command, EntryKind, Worker, WorkerError};
+use wb_agent::{Command, EntryKind, Fault, Worker, WorkerError};
 use wb_model::{Bytes, Nanos};
 
 /// A program of ours in the cache of a host.
@@ -12,43 +12,88 @@ pub struct Cached {
     pub folder: String,
     /// What it takes.
     pub size: Bytes,
+    /// When it was last put there, checked or started, in seconds since 1970, as far as the file system keeps that.
+    pub used_s: Option<u64>,
     /// Whether it is the one that runs.
     pub in_use: bool,
 }
 
-/// The programs in the cache of a worker's host, by hash; none on this machine, whose agent runs from where it is.
+/// The programs in the cache of a worker's host, by hash. On this machine those are what others have put here.
 pub async fn cached(worker: &Worker) -> Result<Vec<Cached>, WorkerError> {
-    let Some((cache, own)) = place(worker.program()) else { return Ok(Vec::new()) };
+    let Some((cache, own)) = place(worker) else { return Ok(Vec::new()) };
+    let entries = match worker.list(&cache).await {
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        entries => entries?,
+    };
     let mut found = Vec::new();
-    for entry in worker.list(cache).await? {
+    for entry in entries {
         if entry.kind == EntryKind::Folder && is_hash(&entry.name) {
             let folder = format!("{cache}/{}", entry.name);
             let size = worker.list(&folder).await?.iter().map(|file| file.size).sum();
-            found.push(Cached { in_use: entry.name == own, sha256: entry.name, folder, size: Bytes(size) });
+            let in_use = own.as_ref() == Some(&entry.name);
+            found.push(Cached { in_use, sha256: entry.name, folder, size: Bytes(size), used_s: None });
         }
     }
+    look_when_used(worker, &mut found).await?;
     Ok(found)
+}
+
+fn is_missing(error: &WorkerError) -> bool {
+    matches!(error.fault(), Some(Fault::File { missing: true, .. }))
+}
+
+/// Asks when programs were last read or written.
+async fn look_when_used(worker: &Worker, programs: &mut [Cached]) -> Result<(), WorkerError> {
+    if programs.is_empty() {
+        return Ok(());
+    }
+    let files = programs.iter().map(|program| format!("{}/weighbridge", program.folder));
+    let argv = ["stat", "-c", "%X %Y %n", "--"].map(str::to_owned).into_iter().chain(files);
+    let group = worker.group().await?;
+    let finished = group.spawn(Command::new(argv)).await?.wait(Some(Nanos(60_000_000_000))).await?;
+    group.teardown().await?;
+    for line in String::from_utf8_lossy(&finished.stdout).lines() {
+        let mut words = line.splitn(3, ' ');
+        let (read, written, file) = (words.next(), words.next(), words.next().unwrap_or_default());
+        let last = [read, written].into_iter().flatten().filter_map(|time| time.parse().ok()).max();
+        if let Some(program) = programs.iter_mut().find(|program| file.starts_with(&program.folder)) {
+            program.used_s = last;
+        }
+    }
+    Ok(())
 }
 
 /// Removes programs from the cache of a worker's host. One that runs goes on to its end.
 pub async fn remove(worker: &Worker, programs: &[Cached]) -> Result<(), WorkerError> {
-    let Some((cache, _)) = place(worker.program()) else { return Ok(()) };
+    let Some((cache, _)) = place(worker) else { return Ok(()) };
     let group = worker.group().await?;
     let ours = programs.iter().filter(|program| is_hash(&program.sha256));
     let folders = ours.map(|program| format!("{cache}/{}", program.sha256));
     // The folders above go too when nothing is left in them.
     let script = "cache=$1; shift; cd /; rm -rf -- \"$@\"; rmdir \"$cache\" \"${cache%/*}\" 2>/dev/null; true";
-    let argv = ["sh", "-c", script, "sh", cache].map(str::to_owned).into_iter().chain(folders);
+    let argv = ["sh", "-c", script, "sh", &cache].map(str::to_owned).into_iter().chain(folders);
     group.spawn(Command::new(argv)).await?.wait(Some(Nanos(60_000_000_000))).await?;
     group.teardown().await?;
     Ok(())
 }
 
-/// The cache folder that a program is in, and its hash.
-fn place(program: &str) -> Option<(&str, &str)> {
-    let (folder, _) = program.rsplit_once('/')?;
-    let (cache, hash) = folder.rsplit_once('/')?;
-    (is_hash(hash) && cache.ends_with("/weighbridge/agent")).then_some((cache, hash))
+/// The cache folder of a worker's host, and the hash of the program that runs from there, if it does.
+fn place(worker: &Worker) -> Option<(String, Option<String>)> {
+    let running = || {
+        let (folder, _) = worker.program().rsplit_once('/')?;
+        let (cache, hash) = folder.rsplit_once('/')?;
+        (is_hash(hash) && cache.ends_with("/weighbridge/agent")).then(|| (cache.to_owned(), Some(hash.to_owned())))
+    };
+    // The agent of this machine runs from where it is, and has our environment.
+    let here = || Some((here()?, None)).filter(|_| worker.agent_pid().is_some());
+    running().or_else(here)
+}
+
+/// Where programs of ours lie on this machine when others have put them here.
+fn here() -> Option<String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|path| path.starts_with('/'));
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(format!("{}/.cache", set("HOME")?)))?;
+    Some(format!("{cache}/weighbridge/agent"))
 }
 
 fn is_hash(name: &str) -> bool {

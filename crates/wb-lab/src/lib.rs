@@ -1,4 +1,5 @@
-//! For tests: hosts with real addresses on one switch, in network namespaces. All of it goes with the lab.
+//! For tests: hosts with real addresses on one switch, in network namespaces, and libvirt in a world of its own. All of
+//! it goes with the lab.
 //!
 //! It needs root and `ip` (iproute2); [`Lab::new`] says so where there can be none.
 
@@ -8,6 +9,7 @@
     reason = "it is for tests, which end where something is wrong"
 )]
 
+mod libvirt;
 mod sshd;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,6 +17,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub use libvirt::Libvirt;
 pub use sshd::{SshHosts, Sshd, alive, eventually};
 
 /// A host, by its position on the switch.

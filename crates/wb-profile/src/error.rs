@@ -110,7 +110,7 @@ pub enum Why {
         /// How long was waited.
         limit: Nanos,
         /// Why the last try failed.
-        last: FleetError,
+        last: Box<FleetError>,
         /// The end of what its console said.
         console: String,
     },

@@ -17,12 +17,16 @@ pub struct Profile {
     /// What it is for, in a line.
     pub summary: String,
     /// Named sets of knobs; what of them cannot be set on a host is told and left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
     /// Knobs by name or `NAME@TARGET`; one that cannot be set is an error.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub knobs: BTreeMap<String, Setting>,
     /// Files that it puts on the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<HostFile>,
     /// What commands set and put back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Paired>,
     /// Machines that measure in the host's place.
     pub guests: Option<Guests>,

@@ -48,7 +48,7 @@ impl BadUse {
                 Some(format!("a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
             }
             Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
-            Self::Set { .. } => Some("`weighbridge tune apply --help` lists the sets".to_owned()),
+            Self::Set { .. } => Some("`weighbridge tune status` lists the sets".to_owned()),
         }
     }
 }

@@ -128,6 +128,12 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
+/// Whether any machine that measured a cell ran in software.
+pub(crate) fn is_emulated(cell: &CellResult) -> bool {
+    let of_machines = |name: &str| name.split('@').next() == Some("emulated");
+    cell.provenance.iter().any(|(name, value)| of_machines(name) && value == "true")
+}
+
 /// The samples of a cell that something from outside disturbed, warm-ups apart.
 pub(crate) fn disturbed(cell: &CellResult) -> usize {
     let disturbed = |sample: &&SampleResult| sample.purpose == Purpose::Sample && !sample.disturbances.is_empty();

@@ -2,6 +2,25 @@
 
 use wb_model::{Facts, Unit, counted};
 
+/// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each.
+pub fn describe_all<'a>(facts: impl Iterator<Item = &'a Facts>) -> Vec<(String, String)> {
+    let mut machines: Vec<Vec<(String, String)>> = Vec::new();
+    for described in facts.map(describe) {
+        if !machines.contains(&described) {
+            machines.push(described);
+        }
+    }
+    let row = |described: Vec<(String, String)>| {
+        let (host, others): (Vec<_>, Vec<_>) = described.into_iter().partition(|(name, _)| name == "host");
+        let others: Vec<String> = others.into_iter().map(|(name, text)| format!("{name} {text}")).collect();
+        (host.into_iter().map(|(_, host)| host).next().unwrap_or_default(), others.join(" · "))
+    };
+    match machines.len() {
+        0 | 1 => machines.pop().unwrap_or_default(),
+        _ => machines.into_iter().map(row).collect(),
+    }
+}
+
 /// What describes a machine, in the order to show; what is not known of one that others measured on is left out.
 pub fn describe(facts: &Facts) -> Vec<(String, String)> {
     let size = |bytes: wb_model::Bytes| Some(Unit::new("B").figure(bytes.0 as f64).to_string()).filter(|_| bytes.0 > 0);
@@ -45,5 +64,10 @@ mod tests {
         let facts = Facts { hostname: "vm".to_owned(), kernel: "6.1".to_owned(), ..Facts::default() };
         let rows = [("host", "vm"), ("kernel", "6.1")].map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert_eq!(describe(&facts), rows);
+        let other = Facts { hostname: "vm2".to_owned(), kernel: "6.2".to_owned(), emulated: true, ..Facts::default() };
+        assert_eq!(describe_all([&facts, &facts].into_iter()), rows);
+        let both = describe_all([&facts, &other, &facts].into_iter());
+        assert_eq!(both[0], ("vm".to_owned(), "kernel 6.1".to_owned()));
+        assert!(both[1].0 == "vm2" && both[1].1.starts_with("kernel 6.2 · emulated "), "{both:?}");
     }
 }

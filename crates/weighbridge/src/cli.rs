@@ -1,6 +1,7 @@
 //! Every command and flag. Help, man page and completions are all made from here.
 
 pub(crate) mod bisect;
+pub(crate) mod clean;
 pub(crate) mod compare;
 mod hosts;
 pub(crate) mod import;
@@ -123,6 +124,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
+    /// Show what stays of Weighbridge on machines, programs and images, and remove it
+    #[command(after_help = clean::AFTER_HELP)]
+    Clean(Box<clean::CleanArgs>),
     /// States that hosts are put into for measuring: which there are, and what a killed run left of one
     Profile {
         /// What to do

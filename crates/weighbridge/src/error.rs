@@ -81,6 +81,9 @@ pub(crate) enum Error {
     /// A host to which there is no way.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
+    /// An image that is not there.
+    #[error(transparent)]
+    Image(#[from] wb_profile::image::ImageError),
     /// A profile that is none.
     #[error(transparent)]
     NoProfile(#[from] wb_profile::BadUse),
@@ -119,6 +122,7 @@ impl Diagnostic for Error {
             {
                 Some(Box::new("settings of a machine are changed by root: `sudo weighbridge tune …`"))
             }
+            Self::Image(error) => error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>),
             Self::Run(wb_run::RunError::Provision(error)) => {
                 error.help().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
             }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::told::Difference;
 use crate::id::Statistic;
-use crate::source::KEY;
+use crate::source::{EMULATED, KEY};
 use crate::statistical::{self, ENOUGH_SAMPLES, NoiseUse, Unit, Verdict};
 use crate::tolerance::Status;
 
@@ -113,7 +113,7 @@ pub(super) fn decide(
         None => found.filter(|check| enough(check)),
     };
     let method = if by_statistics.is_some() { Method::Statistical } else { Method::Tolerance };
-    if differences.iter().any(|difference| difference.name == KEY) {
+    if differences.iter().any(|difference| difference.name == KEY || difference.name == EMULATED) {
         return (method, Decided::Incomparable);
     }
     let decided = match (by_statistics, status) {

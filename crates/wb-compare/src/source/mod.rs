@@ -23,6 +23,7 @@ use merge::merge;
 use parsed::Parsed;
 use runperf::folder::{Folder, Layout, ResultFile};
 pub use warning::{Oddity, Warning};
+pub use weighbridge::EMULATED;
 pub(crate) use weighbridge::KEY;
 
 /// What makes a build: its name and the folders of its runs.
@@ -44,6 +45,8 @@ pub struct ReadOptions {
     pub include_incorrect: bool,
     /// Whatever is odd is an error.
     pub strict: bool,
+    /// Hold what software did in the place of a processor against what a processor did.
+    pub allow_emulated: bool,
 }
 
 /// What was read.
@@ -212,7 +215,7 @@ fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result
     let text = std::str::from_utf8(text).map_err(Oddity::malformed)?;
     let parsed = match file.layout {
         Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
-        Layout::Weighbridge => weighbridge::parse(text),
+        Layout::Weighbridge => weighbridge::parse(text, options.allow_emulated),
     };
     parsed.map_err(Oddity::malformed)
 }

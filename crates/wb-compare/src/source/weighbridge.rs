@@ -20,6 +20,10 @@ pub(crate) const HEAD: &str = "run.json";
 /// Under which name a definition key stands among the parameters: where it differs, nothing is compared.
 pub(crate) const KEY: &str = "definition key";
 
+/// Under which name it stands there that software took the place of a processor, unless that is allowed: where one side
+/// has it alone, nothing is compared.
+pub const EMULATED: &str = "emulated";
+
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `cells`, the results of a serial")]
 struct SerialResult<'a> {
@@ -35,6 +39,8 @@ struct Cell<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     params: BTreeMap<String, serde_json::Value>,
+    #[serde(borrow, default)]
+    provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     #[serde(borrow)]
     metrics: Vec<Metric<'a>>,
     #[serde(borrow)]
@@ -83,16 +89,24 @@ struct Sample<'a> {
 /// Reads a file.
 ///
 /// Errors: it is no JSON, or not of this schema.
-pub(super) fn parse(text: &str) -> Result<Parsed, serde_json::Error> {
+pub(super) fn parse(text: &str, allow_emulated: bool) -> Result<Parsed, serde_json::Error> {
     let SerialResult { cells } = serde_json::from_str(text)?;
     let mut parsed = Parsed { naming: Naming::Weighbridge, ..Parsed::default() };
     for cell in cells {
-        take(&mut parsed, &cell);
+        take(&mut parsed, &cell, allow_emulated);
     }
     Ok(parsed)
 }
 
-fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
+impl Cell<'_> {
+    /// Whether any of its workers ran in software.
+    fn is_emulated(&self) -> bool {
+        let mut of_workers = self.provenance.iter().filter(|(name, _)| name.split('@').next() == Some(EMULATED));
+        of_workers.any(|(_, value)| value == "true")
+    }
+}
+
+fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
     let case = cell.cell.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     let params: Vec<_> = cell
@@ -100,6 +114,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>) {
         .iter()
         .map(|(name, value)| (name.as_str(), text(value)))
         .chain([(KEY, cell.key.to_string())])
+        .chain((!allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
     let params = parsed.keep_params(params);
@@ -211,7 +226,7 @@ mod tests {
 
     #[test]
     fn counted_samples_are_read_by_metric_and_worker() {
-        let parsed = parse(RESULT).unwrap();
+        let parsed = parse(RESULT, false).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!((first.mean, first.stddev, first.primary), (Value::Known(3.5), Value::Known(7.0), true));
         assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));

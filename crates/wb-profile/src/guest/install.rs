@@ -109,7 +109,7 @@ fn arguments(plan: &Plan<'_>) -> Result<Vec<String>, Why> {
         say("xml", format!("./cputune/iothreadpin/@cpuset={all}"));
         say("numatune", format!("{},memory.mode=strict", cpu_list::format(&size.nodes)));
         say("iothreads", "1".to_owned());
-        say("cpu", if plan.virt == VirtType::Kvm { "host-passthrough" } else { "maximum" }.to_owned());
+        say("cpu", if plan.virt == VirtType::Kvm { "host-passthrough" } else { "mode=maximum" }.to_owned());
     }
     if plan.huge_pages {
         say("memorybacking", "hugepages=on".to_owned());

@@ -88,6 +88,9 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
     let folder = worker.scratch(Some(place(site).await?)).await?;
     // libvirt runs guests as a user of its own, which has to get to their files.
     run(group, ["chmod", "0711", folder.path()]).await?;
+    if guests.xml.is_none() {
+        virsh::require_pool(group, folder.path()).await?;
+    }
     let (virt, software) =
         virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
     if let Some(why) = software {
@@ -199,6 +202,7 @@ impl Begun {
             match connect(&host, site.program, &options).await {
                 Ok(connected) => return Ok(connected),
                 Err(last) if elapsed(self.started) >= limit || !comes_by_itself(&last) => {
+                    let last = Box::new(last);
                     return Err(Why::NotReached {
                         guest: self.name.clone(),
                         limit,
@@ -286,6 +290,10 @@ async fn overlay(guests: &Guests, base: &Base, disk: &str, site: &Site<'_>) -> R
 /// Has huge pages for guests where the host has room for them; whether it has.
 async fn huge_pages(sizes: &[Size], params: &Params, site: &Site<'_>) -> Result<bool, Why> {
     let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
+    if run(site.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
+        site.tell("guests have no huge pages: no hugetlbfs is mounted, by which libvirt takes them".to_owned());
+        return Ok(false);
+    }
     let mut knobs = std::collections::BTreeMap::new();
     for node in sizes.iter().flat_map(|size| &size.nodes) {
         let of_node = sizes.iter().filter(|size| size.nodes.contains(node));

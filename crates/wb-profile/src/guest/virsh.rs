@@ -18,14 +18,21 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const THERE: &str = "there";
 /// Says whether a domain runs: a list that cannot be had is no empty one.
 const IS_RUNNING: &str = r#"all=$(virsh -q -c "$1" list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
-/// Starts a domain from a file, or ends it.
-const DOMAIN: &str =
-    r#"case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; *) exec virsh -q -c "$1" destroy "$2" >&2;; esac"#;
+/// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too.
+const DOMAIN: &str = r#"
+case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; esac
+virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1
+"#;
 /// Says whether a network runs.
 const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Starts a network, or ends it. libvirt's chains of the packet filter stay, empty: it makes them once and fails where
 /// somebody took them away.
 const NETWORK: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
+
+/// Says whether a pool is there.
+const IS_POOL: &str = r#"all=$(virsh -q -c "$1" pool-list --all --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+/// Makes a pool of a folder that is gone when it is ended, or ends it.
+const POOL: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2" dir --target "$3" >&2;; *) exec virsh -q -c "$1" pool-destroy "$2" >&2;; esac"#;
 
 /// Whether libvirt answers.
 ///
@@ -63,6 +70,18 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     }
     let write = shell(NETWORK, &[CONNECTION, network, "{}"]);
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
+    group.change(step, Some(THERE.to_owned())).await?;
+    Ok(())
+}
+
+/// Has libvirt know a folder as a pool, until the group is torn down: virt-install would define one that stays.
+pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Why> {
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    let step = Step::Command {
+        name: format!("libvirt's pool of {folder}"),
+        read: shell(IS_POOL, &[CONNECTION, name]),
+        write: shell(POOL, &[CONNECTION, name, folder, "{}"]),
+    };
     group.change(step, Some(THERE.to_owned())).await?;
     Ok(())
 }

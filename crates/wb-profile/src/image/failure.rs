@@ -1,7 +1,7 @@
 //! Why a host has no image, as it tells it.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos};
+use wb_model::{Bytes, Figure, Nanos};
 
 /// Why an image could not be had on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum Failure {
         status: u16,
     },
     /// It comes too slowly, or not at all.
-    #[error("{url} sends less than {least} bytes in {within}: given up after {got} bytes, which are kept")]
+    #[error("{url} sends less than {} in {within}: given up after {}, which are kept", shown(least), shown(got))]
     Stalled {
         /// What was to be fetched.
         url: String,
@@ -72,7 +72,7 @@ pub enum Failure {
         file: String,
     },
     /// No room.
-    #[error("there is no room for {what} in {folder}: it takes {needed} bytes, {free} are free")]
+    #[error("there is no room for {what} in {folder}: it takes {}, {} are free", shown(needed), shown(free))]
     NoSpace {
         /// For what.
         what: String,
@@ -147,4 +147,8 @@ impl Failure {
     pub(super) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), why: error.to_string() }
     }
+}
+
+pub(super) fn shown(bytes: &Bytes) -> Figure<'static> {
+    Figure { value: bytes.0 as f64, unit: "B" }
 }

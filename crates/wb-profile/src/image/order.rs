@@ -11,10 +11,11 @@ use serde_json::Value;
 use wb_agent::{Command, Stream, Worker};
 use wb_model::{Bytes, Nanos};
 
+use super::failure::shown;
 use super::{Failure, Image, ImageError};
 
 /// Variables that are the host's own, wherever the order comes from.
-const INHERITED: [&str; 10] = [
+const INHERITED: [&str; 12] = [
     CACHE_VARIABLE,
     "XDG_CACHE_HOME",
     "http_proxy",
@@ -25,6 +26,8 @@ const INHERITED: [&str; 10] = [
     "HTTPS_PROXY",
     "ALL_PROXY",
     "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
 
 /// Names another folder than the usual one for what stays on a machine.
@@ -89,12 +92,11 @@ pub enum Progress {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mebi = |bytes: &Bytes| bytes.0 >> 20;
         match self {
             Self::Waiting => f.write_str("waiting for somebody else who makes the same image"),
-            Self::Fetching { url, got, of: None } => write!(f, "fetching {url}: {} MiB", mebi(got)),
+            Self::Fetching { url, got, of: None } => write!(f, "fetching {url}: {}", shown(got)),
             Self::Fetching { url, got, of: Some(of) } => {
-                write!(f, "fetching {url}: {} of {} MiB", mebi(got), mebi(of))
+                write!(f, "fetching {url}: {} of {}", shown(got), shown(of))
             }
             Self::Doing { what } => f.write_str(what),
         }

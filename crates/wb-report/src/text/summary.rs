@@ -56,7 +56,8 @@ fn line(group: &Group, cell: &CellResult) -> Vec<Cell> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| words::NONE.to_owned());
     let median = primary.zip(summary).map(|(primary, summary)| primary.metric.unit.figure(summary.median).to_string());
     let some = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
-    let remarks = some(words::invalid(cell), "invalid") + &some(words::disturbed(cell), "disturbed");
+    let software = if words::is_emulated(cell) { ", in software" } else { "" };
+    let remarks = some(words::invalid(cell), "invalid") + &some(words::disturbed(cell), "disturbed") + software;
     vec![
         format!("  {}", group.label(cell)).into(),
         or_none(median).into(),
@@ -164,7 +165,10 @@ fn footer(study: &Study, style: Style) -> String {
         words::duration(run.seconds)
     );
     let machine: Vec<String> = run.machine.iter().map(|(name, text)| format!("{name} {text}")).collect();
-    let lines = [time, machine.join(" · ")].into_iter().filter(|line| !line.is_empty());
+    // Of several machines each has a row, and a line of its own.
+    let is_one = run.machine.iter().any(|(name, _)| name == "host");
+    let machines = if is_one { vec![machine.join(" · ")] } else { machine };
+    let lines = [time].into_iter().chain(machines).filter(|line| !line.is_empty());
     let wrapped = lines.flat_map(|line| wrap(&clean(&line), style.width));
     let painted: String = wrapped.map(|line| style.paint(&line, Tone::Quiet) + "\n").collect();
     format!("\n{painted}")

@@ -71,7 +71,7 @@ impl Params {
             parts.ok_or_else(|| format!("`vars`: `{var}` is no NAME=VALUE"))
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
-        let unsaid = HOSTS.into_iter().filter(|host| given.iter().all(|(name, _)| name != host));
+        let unsaid = HOSTS.into_iter().filter(|host| self.uses(host) && given.iter().all(|(name, _)| name != host));
         let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
         let numbered = self.numbered().filter(|host| given.iter().all(|(name, _)| name != host));
         let others = numbered.map(|host| (host.clone(), host));
@@ -80,9 +80,16 @@ impl Params {
 
     /// The variables that the profile calls several hosts by: `h1`, `h2`, …; each is a server of its own.
     fn numbered(&self) -> impl Iterator<Item = String> {
-        let text = self.profile_text.as_deref().unwrap_or_default();
         let names = HOSTS.into_iter().flat_map(|host| (1..=9).map(move |number| format!("{host}{number}")));
-        names.filter(move |name| text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}")))
+        names.filter(|name| self.uses(name))
+    }
+
+    /// Whether the profile has a variable: `$name` or `${name}`.
+    fn uses(&self, name: &str) -> bool {
+        let text = self.profile_text.as_deref().unwrap_or_default();
+        let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        let mut bare = text.split('$').skip(1).filter_map(|rest| rest.strip_prefix(name));
+        bare.any(|rest| !goes_on(rest)) || text.contains(&format!("${{{name}}}"))
     }
 
     pub(super) fn nodes(&self) -> Nodes {
@@ -161,6 +168,17 @@ mod tests {
         let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).read().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
         assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
+    }
+
+    #[test]
+    fn a_variable_is_only_said_where_the_profile_has_it() {
+        let names = |text: &str| {
+            let all = params(text, &["n=1"]).variables().unwrap();
+            all.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(RR), ["h", "n"]);
+        assert_eq!(names(&RR.replace("$h", "${host}")), ["host", "n"]);
+        assert_eq!(names(&RR.replace("$h", "$host2")), ["host2", "n"]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub(crate) struct BuildFlags {
     /// Take this profile of the first build for that one of the others: `Localhost=DefaultLibvirt`
     #[arg(long, value_name = "PROFILE=PROFILE", value_parser = key_value)]
     pub(crate) map: Vec<(String, String)>,
+    /// Hold figures of machines that run in software against those of hardware, which is refused otherwise
+    #[arg(long)]
+    pub(crate) allow_emulated: bool,
     /// Take errors, failed iterations and serials that are no numbers too
     #[arg(long)]
     pub(crate) include_incorrect: bool,

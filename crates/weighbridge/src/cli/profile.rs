@@ -11,6 +11,8 @@ pub(crate) enum ProfileCommand {
     List(ShelfArgs),
     /// Print a profile as a file has it; a copy under another name is one of your own
     Show(ShowArgs),
+    /// Have an image lie in the cache of hosts, so that no run has to wait for it
+    Image(ImageArgs),
     /// Bring hosts back from what runs that were killed have left there, and say what became of it
     #[command(
         after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
@@ -35,6 +37,16 @@ pub(crate) struct ShowArgs {
     /// Where profiles are
     #[command(flatten)]
     pub(crate) shelf: ShelfArgs,
+}
+
+/// `profile image`
+#[derive(Debug, Args)]
+pub(crate) struct ImageArgs {
+    /// Which: a name of the catalogue, `built:bookworm`, `URL#sha256=…`, or JSON: `{"built":"bookworm","packages":["fio"]}`
+    pub(crate) image: String,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
 }
 
 /// `profile revert`

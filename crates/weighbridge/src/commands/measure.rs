@@ -11,7 +11,7 @@ use wb_record::RunFolder;
 use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{Ready, State, close, made_ready, profiles, put};
+use super::crew::{Hosts, Ready, State, close, made_ready, profiles, put};
 use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
@@ -117,63 +117,28 @@ impl<'a> Measuring<'a> {
             let cancel = cancelled_by_signals();
             let hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
-            let mut begun = false;
+            let means = Means { console, hosts: &hosts, publisher: publisher.as_ref(), program_sha256, cancel };
             let mut ends = Ends::default();
             let mut result = Ok(());
             for named in &profiles {
-                let mut state = match in_time(put(named, &hosts, self.hosts, console), cancel.clone()).await {
-                    None => {
-                        ends.add(RunEnd::Interrupted);
-                        break;
-                    }
-                    Some(Ok(state)) => state,
-                    Some(Err(error)) if profiles.len() > 1 => {
+                match self.in_profile(named, &means, &mut plan, &mut ends).await {
+                    Ok(RunEnd::Interrupted) => break,
+                    Ok(_) => {}
+                    Err(error @ Error::State(_)) if profiles.len() > 1 => {
                         error.warn();
                         ends.unmet += 1;
-                        continue;
                     }
-                    Some(Err(error)) => {
-                        result = Err(error);
-                        break;
-                    }
-                };
-                let set_up = in_time(self.ready.set_up_workers(self.folder, &mut state.crew), cancel.clone()).await;
-                let planned = set_up.map(|set_up| {
-                    set_up?;
-                    let plan = plan(&state.crew.workers(), named)?;
-                    secrets::refuse_in_names(&plan)?;
-                    Ok(plan)
-                });
-                let measured = match planned {
-                    None => Ok(RunEnd::Interrupted),
-                    Some(Err(error)) => Err(error),
-                    Some(Ok(plan)) => {
-                        let mut watcher = Watcher::new(console, self.folder);
-                        let job = self.job(plan, &state, &program_sha256, publisher.as_ref(), cancel.clone());
-                        let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
-                        watcher.finish();
-                        begun |= watcher.begun();
-                        end.map_err(Error::from)
-                    }
-                };
-                if !state.revert().await {
-                    ends.unmet += 1;
-                }
-                match measured {
-                    Ok(end) => ends.add(end),
                     Err(error) => {
                         result = Err(error);
                         break;
                     }
-                }
-                if ends.end == Some(RunEnd::Interrupted) {
-                    break;
                 }
             }
             if let Some(publisher) = publisher {
                 publisher.close().await?;
             }
             let closed = close(hosts).await;
+            let begun = ends.begun;
             let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
             Ok::<_, Error>((ends, begun))
         })?;
@@ -183,7 +148,7 @@ impl<'a> Measuring<'a> {
                 self.folder.display()
             );
         }
-        let Ends { end, unmet } = end?;
+        let Ends { end, unmet, .. } = end?;
         let end = end.ok_or_else(|| Error::FellShort {
             what: "no profile could be applied".to_owned(),
             help: "the warnings above say why".to_owned(),
@@ -202,14 +167,54 @@ impl<'a> Measuring<'a> {
         Ok(Measured { end, study, published, unmet })
     }
 
-    fn job<'b>(
-        &'b self,
-        plan: Plan,
-        state: &State,
-        program_sha256: &str,
-        publisher: Option<&'b Publisher>,
-        cancel: watch::Receiver<bool>,
-    ) -> Job<'b> {
+    /// Measures in one profile: the hosts are put into it, and brought back whatever comes of it.
+    async fn in_profile(
+        &self,
+        named: &Named,
+        means: &Means<'_>,
+        plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
+        ends: &mut Ends,
+    ) -> Result<RunEnd, Error> {
+        let interrupted = |ends: &mut Ends| {
+            ends.add(RunEnd::Interrupted);
+            Ok(RunEnd::Interrupted)
+        };
+        let put = put(named, means.hosts, self.hosts, means.console);
+        let Some(state) = in_time(put, means.cancel.clone()).await else { return interrupted(ends) };
+        let mut state = state?;
+        let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
+            None => Ok(RunEnd::Interrupted),
+            Some(Err(error)) => Err(error),
+            Some(Ok(plan)) => {
+                let mut watcher = Watcher::new(means.console, self.folder);
+                let end = wb_run::run(self.job(plan, &state, means), |progress| watcher.tell(&progress)).await;
+                watcher.finish();
+                ends.begun |= watcher.begun();
+                end.map_err(Error::from)
+            }
+        };
+        if !state.revert().await {
+            ends.unmet += 1;
+        }
+        let end = measured?;
+        ends.add(end);
+        Ok(end)
+    }
+
+    /// The plan for the machines of a profile, once their set-up script has run.
+    async fn planned(
+        &self,
+        named: &Named,
+        state: &mut State,
+        plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
+    ) -> Result<Plan, Error> {
+        self.ready.set_up_workers(self.folder, &mut state.crew).await?;
+        let plan = plan(&state.crew.workers(), named)?;
+        secrets::refuse_in_names(&plan)?;
+        Ok(plan)
+    }
+
+    fn job<'b>(&'b self, plan: Plan, state: &State, means: &'b Means<'_>) -> Job<'b> {
         let states = state.standings.iter().map(|standing| serde_json::to_value(standing).unwrap_or_default());
         Job {
             folder: self.folder,
@@ -219,21 +224,32 @@ impl<'a> Measuring<'a> {
             seed: plan.sampling.seed.unwrap_or_else(rand::random),
             metadata: recorded(&self.metadata),
             version: env!("CARGO_PKG_VERSION"),
-            program_sha256: program_sha256.to_owned(),
+            program_sha256: means.program_sha256.clone(),
             registry: &self.asked.registry,
             crew: state.crew.clone(),
             states: states.collect(),
-            cancel,
+            cancel: means.cancel.clone(),
             referee: self.referee,
-            publisher,
+            publisher: means.publisher,
             plan,
         }
     }
 }
 
+/// What measuring takes in every profile.
+struct Means<'a> {
+    console: &'a Console,
+    hosts: &'a Hosts,
+    publisher: Option<&'a Publisher>,
+    program_sha256: String,
+    cancel: watch::Receiver<bool>,
+}
+
 /// How the runs in all profiles ended.
 #[derive(Default)]
 struct Ends {
+    /// Whether anything was begun to be measured.
+    begun: bool,
     /// All of them together; none where there was none.
     end: Option<RunEnd>,
     /// How many profiles could not be applied, or not be brought back from.

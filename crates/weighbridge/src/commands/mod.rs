@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod bisect;
+mod clean;
 mod compare;
 mod crew;
 mod definitions;
@@ -52,6 +53,7 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Strip(args) => compare::strip(&args, console),
         Command::Doctor(args) => doctor::doctor(&args, console),
         Command::Tune { command } => tune::tune(&command, console),
+        Command::Clean(args) => clean::clean(&args, console),
         Command::Profile { command } => profile::profile(&command, console),
         Command::Schema { name } => schema::schema(name.as_deref()),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),

@@ -1,11 +1,13 @@
 //! `weighbridge profile`.
 
+use wb_profile::image::order::Progress;
+use wb_profile::image::{self, Image};
 use wb_report::text::{Align, Table};
 
 use super::crew::{close, hosts, shelf};
 use super::{print_text, runtime};
-use crate::cli::profile::{ProfileCommand, RevertArgs, ShelfArgs, ShowArgs};
-use crate::console::Console;
+use crate::cli::profile::{ImageArgs, ProfileCommand, RevertArgs, ShelfArgs, ShowArgs};
+use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -14,6 +16,7 @@ pub(crate) fn profile(command: &ProfileCommand, console: &Console) -> Result<Exi
     match command {
         ProfileCommand::List(args) => list(args, console),
         ProfileCommand::Show(args) => show(args),
+        ProfileCommand::Image(args) => image(args, console),
         ProfileCommand::Revert(args) => revert(args, console),
     }
 }
@@ -35,6 +38,34 @@ fn show(args: &ShowArgs) -> Result<Exit, Error> {
     let named = shelf.get(&args.name).map_err(wb_profile::BadUse::from)?;
     print_text(&named.profile.to_toml())?;
     Ok(Exit::Fine)
+}
+
+fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
+    let image = args.image.parse::<Image>().map_err(|error| Error::Usage {
+        what: error.to_string(),
+        help: "docs/images.md says what can be named".to_owned(),
+    })?;
+    runtime()?.block_on(async {
+        let hosts = hosts(&args.hosts, console).await?;
+        let mut well = hosts.crew.absent.is_empty();
+        for member in &hosts.crew.members {
+            let name = member.worker.name();
+            let told = |progress: &Progress| {
+                if !console.quiet {
+                    tell!("`{name}`: {progress}");
+                }
+            };
+            match image::ready(&member.worker, &image, &image::Options::default(), &told).await {
+                Ok(base) => print_text(&format!("`{name}`: {} lies in {}\n", base.name, base.path))?,
+                Err(error) => {
+                    Error::from(error).warn();
+                    well = false;
+                }
+            }
+        }
+        close(hosts).await?;
+        Ok(if well { Exit::Fine } else { Exit::FellShort })
+    })
 }
 
 /// Each agent puts back what one that was killed has left, at its start.

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod bisect;
+mod clean;
 mod compare;
 mod faults;
+mod guests;
 mod hosts;
 mod import;
 mod kills;
@@ -12,6 +14,7 @@ mod lab;
 mod net;
 mod net_plan;
 mod plan;
+mod profiles;
 mod provision;
 mod publish;
 mod read;

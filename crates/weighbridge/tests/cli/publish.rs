@@ -82,7 +82,9 @@ fn pages_lead_to_the_build_and_to_the_machines_and_to_nothing_that_is_no_page() 
     let lab = Lab::new();
     let run = |into: &str, metadata: &[&str]| {
         let mut command = lab.command(&format!("run steady {QUICK} --into {into}"));
-        command.args(metadata.iter().flat_map(|one| ["--metadata", one]));
+        for one in metadata {
+            command.args(["--metadata", one]);
+        }
         let ran = lab.ran(&mut command);
         assert_eq!(ran.code, 0, "{}", ran.seen());
         assert_eq!(lab.weighbridge(&format!("report {into} --html {into}.html")).code, 0);

@@ -136,3 +136,16 @@ fn a_host_that_is_cut_off_in_the_middle_is_lost_and_the_rest_goes_on() {
     assert_eq!(outcomes[0].1, "failed", "{outcomes:?}");
     assert_eq!(outcomes[1].1, "measured", "{outcomes:?}");
 }
+
+#[test]
+fn a_host_is_cleaned_of_all_that_stays_there() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    let address = addresses(1..=1);
+    let shown = weighbridge(&hosts, &lab, &format!("clean --programs --dry-run --hosts {address}"));
+    assert!(shown.code == 0 && shown.out.contains("host1  program"), "{}", shown.seen());
+    assert!(!hosts.cached(Host(1)).is_empty());
+    let cleaned = weighbridge(&hosts, &lab, &format!("clean --programs --yes --hosts {address}"));
+    assert_eq!(cleaned.code, 0, "{}", cleaned.seen());
+    assert_eq!(hosts.cached(Host(1)), [""; 0]);
+    hosts.is_quiet(Host(1));
+}

@@ -4,6 +4,7 @@
 
 mod built;
 mod lab;
+mod secure;
 mod server;
 
 use std::fs;
@@ -42,7 +43,7 @@ fn an_image_is_fetched_once_and_removed_when_it_is_asked_for() {
         assert_eq!((base.format, &base.boot, &base.name), (Format::Raw, &Boot::Disk, &server.url()));
         assert_eq!(fs::read(&base.path).unwrap(), content());
         assert_eq!(Sha256::of(&content()).as_str(), base.sha256);
-        assert!(lab.told().iter().any(|line| line.contains("of 1 MiB")), "{:?}", lab.told());
+        assert!(lab.told().iter().any(|line| line.ends_with("of 1.91 MiB")), "{:?}", lab.told());
         assert_eq!(lab.ready(&worker, &image(&server)).await.unwrap(), base);
         assert_eq!(server.asked(), [0], "the second time nobody is asked");
         let entries = lab.cached(&worker).await;

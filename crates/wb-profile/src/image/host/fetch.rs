@@ -28,6 +28,8 @@ const LEAST: u64 = 64 << 10;
 const LIST: u64 = 4 << 20;
 /// What is read at once.
 const PIECE: usize = 256 << 10;
+/// How an error begins that is about a name.
+const NO_ADDRESS: &str = "failed to lookup address information";
 /// How often a connection that breaks is taken up again where it brought something.
 const TRIES: usize = 5;
 
@@ -148,6 +150,10 @@ impl Fetcher {
         let unreachable = |why: String| Failure::Unreachable { url: url.to_owned(), why };
         match error {
             ureq::Error::HostNotFound => Failure::HostUnknown { url: url.to_owned() },
+            // The library of the language has no kind of its own for it.
+            ureq::Error::Io(error) if error.to_string().starts_with(NO_ADDRESS) => {
+                Failure::HostUnknown { url: url.to_owned() }
+            }
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
                 unreachable(format!("no connection within {}", nanos(CONNECT)))
             }

@@ -91,9 +91,12 @@ fn entry(folder: &Folder, name: String) -> Result<Entry, Failure> {
     })
 }
 
-/// What a file or folder takes of the disk, holes not counted.
+/// What the files of a folder take of the disk, holes not counted.
 fn taken(path: &Path) -> u64 {
-    let Ok(of) = fs::symlink_metadata(path) else { return 0 };
-    let below = if of.is_dir() { fs::read_dir(path).ok() } else { None };
-    of.blocks() * 512 + below.into_iter().flatten().flatten().map(|entry| taken(&entry.path())).sum::<u64>()
+    let of_one = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(of) if of.is_dir() => taken(&entry.path()),
+        Ok(of) => of.len().min(of.blocks() * 512),
+        Err(_) => 0,
+    };
+    fs::read_dir(path).into_iter().flatten().flatten().map(of_one).sum()
 }

@@ -6,31 +6,34 @@ use std::process::{Command, Stdio};
 use super::StepError;
 
 /// What a command prints.
-pub(super) fn output(words: &[String]) -> Result<Vec<u8>, StepError> {
-    run(words, Stdio::null())
+pub(super) fn output(name: &str, words: &[String]) -> Result<Vec<u8>, StepError> {
+    run(name, words, Stdio::null())
 }
 
 /// Lets a command set a state.
 ///
 /// It has the lock as its standard input, which none of them reads: where we are killed while it runs, whoever comes
 /// next waits until it has ended, and does not look before.
-pub(super) fn set(words: &[String], state: &[u8], lock: &File) -> Result<(), StepError> {
+pub(super) fn set(name: &str, words: &[String], state: &[u8], lock: &File) -> Result<(), StepError> {
     let state = String::from_utf8_lossy(state).trim().to_owned();
     let words: Vec<String> = words.iter().map(|word| word.replace("{}", &state)).collect();
-    let lock = lock.try_clone().map_err(|error| failed(&words, error.to_string()))?;
-    run(&words, lock.into()).map(drop)
+    let lock = lock.try_clone().map_err(|error| failed(name, error.to_string()))?;
+    run(name, &words, lock.into()).map(drop)
 }
 
-fn failed(words: &[String], why: String) -> StepError {
-    StepError::Command { command: words.join(" "), why }
+fn failed(name: &str, why: String) -> StepError {
+    StepError::Command { name: name.to_owned(), why }
 }
 
-fn run(words: &[String], input: Stdio) -> Result<Vec<u8>, StepError> {
-    let (program, arguments) = words.split_first().ok_or_else(|| failed(words, "there is no command".to_owned()))?;
+fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, StepError> {
+    let (program, arguments) = words.split_first().ok_or_else(|| failed(name, "there is no command".to_owned()))?;
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").stdin(input).output();
-    let output = output.map_err(|error| failed(words, error.to_string()))?;
+    let output = output.map_err(|error| failed(name, format!("{program}: {error}")))?;
     match output.status.success() {
         true => Ok(output.stdout),
-        false => Err(failed(words, format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()))),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(failed(name, format!("{program}, {}: {}", output.status, said.trim())))
+        }
     }
 }

@@ -71,10 +71,10 @@ pub enum StepError {
         why: String,
     },
     /// A command failed.
-    #[error("`{command}`: {why}")]
+    #[error("{name}: {why}")]
     Command {
-        /// The command.
-        command: String,
+        /// What it shows or sets.
+        name: String,
         /// What it said.
         why: String,
     },
@@ -113,7 +113,7 @@ impl Step {
                 Err(SysError::Missing { .. }) => Ok(None),
                 other => Ok(Some(other?)),
             },
-            Self::Command { read, .. } => command::output(read).map(Some),
+            Self::Command { name, read, .. } => command::output(name, read).map(Some),
             Self::Group { path, files } => group::state(root, path, files),
             Self::Moved { to, .. } => group::moved(root, to),
         }
@@ -166,7 +166,7 @@ impl Step {
                 file::write_setting(root, &root.path(path)?, state.unwrap_or_default()).map_err(io)
             }
             Self::File { path, mode } => file::replace(&root.path(path)?, *mode, state).map_err(io),
-            Self::Command { write, .. } => command::set(write, state.unwrap_or_default(), lock),
+            Self::Command { name, write, .. } => command::set(name, write, state.unwrap_or_default(), lock),
             Self::Group { path, files } => match state {
                 None => group::remove(&root.path(path)?).map_err(io),
                 Some(lines) => {

@@ -80,7 +80,8 @@ pub(super) fn read_and_note(typed: &[String], flags: &BuildFlags, console: &Cons
     if let Some(first) = sources.first_mut() {
         first.profiles.extend(flags.map.iter().cloned());
     }
-    let options = ReadOptions { include_incorrect: flags.include_incorrect, strict: flags.strict };
+    let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
+    let options = ReadOptions { include_incorrect, strict, allow_emulated };
     let read = wb_compare::read(&sources, &options)?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));

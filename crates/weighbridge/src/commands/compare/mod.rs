@@ -8,7 +8,8 @@ mod others;
 use std::path::{Path, PathBuf};
 
 use wb_compare::Read;
-use wb_compare::outcome::{History, Method, Outcome};
+use wb_compare::outcome::{Decided, History, Method, Outcome};
+use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
@@ -83,6 +84,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
             TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
         print_text(&text(&outcome, &asked(args), &averages, shown, console.out))?;
     }
+    if is_emulation_in_the_way(&outcome) {
+        crate::console::tell!("note: figures of machines in software are not held against those of hardware");
+        crate::console::tell!("help: --allow-emulated does so all the same");
+    }
     if outcome.exit == Exit::Nothing.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();
         let help = "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned();
@@ -93,6 +98,12 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         2 => Exit::Regression,
         _ => Exit::FellShort,
     })
+}
+
+/// Whether anything was not compared because one side was measured in software.
+fn is_emulation_in_the_way(outcome: &Outcome) -> bool {
+    let refused = outcome.checks.iter().filter(|check| check.decided == Decided::Incomparable);
+    refused.flat_map(|check| &check.differences).any(|difference| difference.name == EMULATED)
 }
 
 /// What is held to matter, and by which models.

@@ -1,0 +1,121 @@
+//! libvirt in a world of its own: what it and its guests do to networks, files and processes stays there and goes with it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::eventually;
+
+/// What is needed, and Debian's package of it.
+const NEEDED: [(&str, &str); 6] = [
+    ("libvirtd", "libvirt-daemon-system"),
+    ("virsh", "libvirt-clients"),
+    ("virt-install", "virtinst"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("iptables", "iptables"),
+];
+
+/// libvirt's files are copies, its network, mounts and processes are in namespaces. `$1` is the folder of the copies,
+/// `$2` whether it is started.
+const WORLD: &str = r#"
+ip link set lo up
+mount -t tmpfs -o mode=755 lab /run
+for part in var/lib/libvirt etc/libvirt; do
+    mkdir -p "$1/$part" && cp -a "/$part/." "$1/$part/" && mount --bind "$1/$part" "/$part"
+done
+mkdir -p "$1/state" /var/lib/weighbridge && mount --bind "$1/state" /var/lib/weighbridge
+mkdir -p /run/libvirt
+touch "$1/ready"
+[ "$2" = started ] || exec sleep infinity
+virtlogd &
+libvirtd &
+# Whoever is first here has to see the end of all others.
+wait
+"#;
+
+/// A world with libvirt in it.
+#[derive(Debug)]
+pub struct Libvirt {
+    world: Child,
+    first: u32,
+    _folder: TempDir,
+}
+
+impl Libvirt {
+    /// One that runs; none, aloud, where there can be none.
+    ///
+    /// # Panics
+    /// When it does not start although all is there.
+    pub fn new() -> Option<Self> {
+        let libvirt = Self::with("started")?;
+        eventually("libvirt", || libvirt.says(&["virsh", "-c", "qemu:///system", "uri"]).is_some());
+        Some(libvirt)
+    }
+
+    /// One whose daemons are not there.
+    ///
+    /// # Panics
+    /// When there can be no namespaces.
+    pub fn stopped() -> Option<Self> {
+        Self::with("stopped")
+    }
+
+    fn with(state: &str) -> Option<Self> {
+        let missing = NEEDED.iter().find(|(program, _)| find(program).is_none());
+        if let Some((program, package)) = missing {
+            println!("SKIPPED: guests by libvirt need {program} ({package})");
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("weighbridge-lab-").tempdir_in("/var/tmp").unwrap();
+        // libvirt has guests run as a user of its own.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut world = Command::new("unshare");
+        world.args(["--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        world.args(["sh", "-ec", WORLD, "sh"]).arg(folder.path()).arg(state);
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let world = world.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", world.id());
+        let first = || fs::read_to_string(&children).ok()?.trim().parse::<u32>().ok();
+        eventually("a world for libvirt", || first().is_some());
+        let first = first().unwrap();
+        eventually("its folders", || folder.path().join("ready").exists());
+        Some(Self { world, first, _folder: folder })
+    }
+
+    /// A program to be started in its world, in a folder.
+    pub fn command(&self, folder: &Path, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.first.to_string(), "--net", "--mount", "--pid"]);
+        command.arg(format!("--wdns={}", folder.display())).arg("--").arg(program.as_ref());
+        command
+    }
+
+    /// What a command of its world prints; none where it fails.
+    pub fn says(&self, words: &[&str]) -> Option<String> {
+        let output = self.command(Path::new("/"), words[0]).args(&words[1..]).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Drop for Libvirt {
+    fn drop(&mut self) {
+        // With their control groups, which no namespace holds.
+        let all =
+            "for it in $(virsh -q -c qemu:///system list --name); do virsh -q -c qemu:///system destroy $it; done";
+        let _ = self.says(&["sh", "-c", all]);
+        let _ = self.world.kill();
+        let _ = self.world.wait();
+        // The first process of a world takes all others with it.
+        eventually("the end of libvirt's world", || !Path::new(&format!("/proc/{}", self.first)).exists());
+    }
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let beside = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&folders).chain(beside).map(|folder| folder.join(program)).find(|path| path.is_file())
+}

@@ -1,0 +1,203 @@
+//! `weighbridge clean`.
+
+use std::io::{BufRead, IsTerminal};
+
+use jiff::Timestamp;
+use wb_agent::Worker;
+use wb_fleet::cache::{self as programs, Cached};
+use wb_model::{Bytes, Figure, WorkerName, counted};
+use wb_profile::image::cache::{self as images, Entry};
+use wb_report::text::{Align, Table};
+use wb_run::Member;
+
+use super::crew::{close, hosts};
+use super::{print_text, runtime};
+use crate::cli::clean::CleanArgs;
+use crate::console::{Console, tell};
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// How many digits of a program's hash are shown.
+const SHORT: usize = 12;
+
+/// Something of ours on a machine.
+struct Thing {
+    worker: Worker,
+    what: What,
+}
+
+enum What {
+    Image(Entry),
+    Program(Cached),
+}
+
+/// Shows what is there, asks, and removes it.
+pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
+    runtime()?.block_on(async {
+        let hosts = hosts(&args.hosts, console).await?;
+        let done = clean_all(args, console, &hosts.crew.members).await;
+        let absent = !hosts.crew.absent.is_empty();
+        close(hosts).await?;
+        let done = done?;
+        // What lies on a host to which there is no way is left.
+        Ok(if absent && matches!(done, Exit::Fine | Exit::Nothing) { Exit::FellShort } else { done })
+    })
+}
+
+async fn clean_all(args: &CleanArgs, console: &Console, members: &[Member]) -> Result<Exit, Error> {
+    let mut things = Vec::new();
+    for Member { worker, .. } in members {
+        things.extend(things_of(worker, args).await?);
+    }
+    if things.is_empty() {
+        print_text("nothing is there\n")?;
+        return Ok(Exit::Nothing);
+    }
+    print_text(&drawn(&things, console))?;
+    if args.dry_run {
+        return Ok(Exit::Fine);
+    }
+    if !args.yes && !is_agreed()? {
+        return Ok(Exit::FellShort);
+    }
+    let (count, size) = (things.len(), size(&things));
+    let left = remove(things).await?;
+    for (worker, name, why) in &left {
+        tell!("left on `{worker}`: {name}: {why}");
+    }
+    if !left.is_empty() {
+        return Ok(Exit::FellShort);
+    }
+    print_text(&format!("removed {}, {}\n", counted(count, "thing"), shown(size)))?;
+    Ok(Exit::Fine)
+}
+
+/// What is asked for of what lies on a machine.
+async fn things_of(worker: &Worker, args: &CleanArgs) -> Result<Vec<Thing>, Error> {
+    let both = args.images == args.programs;
+    let mut things = Vec::new();
+    if both || args.programs {
+        things.extend(programs::cached(worker).await?.into_iter().map(What::Program));
+    }
+    if both || args.images {
+        things.extend(images::cached(worker, None).await?.into_iter().map(What::Image));
+    }
+    if let Some(age) = args.older_than {
+        let age = i64::try_from(age.seconds() as u64).unwrap_or(i64::MAX);
+        let latest = Timestamp::now().as_second().saturating_sub(age);
+        things.retain(|thing| thing.used().is_some_and(|used| used.as_second() < latest));
+    }
+    Ok(things.into_iter().map(|what| Thing { worker: worker.clone(), what }).collect())
+}
+
+impl What {
+    fn size(&self) -> Bytes {
+        match self {
+            Self::Image(image) => image.size,
+            Self::Program(program) => program.size,
+        }
+    }
+
+    /// When it was last used, where that is known.
+    fn used(&self) -> Option<Timestamp> {
+        match self {
+            Self::Image(image) => image.used.parse().ok(),
+            Self::Program(program) => Timestamp::from_second(i64::try_from(program.used_s?).ok()?).ok(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Image(image) => match &image.base {
+                Some(base) => base.name.clone(),
+                None => format!("{}, not whole", image.name),
+            },
+            Self::Program(program) => program.sha256[..SHORT].to_owned(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Image(_) => "image",
+            Self::Program(_) => "program",
+        }
+    }
+
+    /// What is to be known of it before it goes.
+    fn note(&self) -> String {
+        match self {
+            Self::Image(image) => image.in_use.as_ref().map_or(String::new(), |user| format!("in use by {user}")),
+            // It may go all the same: what runs goes on to its end.
+            Self::Program(program) => if program.in_use { "runs now, for this" } else { "" }.to_owned(),
+        }
+    }
+}
+
+fn drawn(things: &[Thing], console: &Console) -> String {
+    let mut table = Table::new(&[
+        ("on", Align::Left),
+        ("", Align::Left),
+        ("what", Align::Left),
+        ("size", Align::Right),
+        ("last used, UTC", Align::Left),
+        ("", Align::Left),
+    ]);
+    for Thing { worker, what } in things {
+        let used = what.used().map_or("?".to_owned(), |used| used.strftime("%Y-%m-%d %H:%M").to_string());
+        let (name, size, note) = (what.name(), shown(what.size()).to_string(), what.note());
+        let cells = [worker.name().as_str(), what.kind(), &name, &size, &used, &note];
+        table.row(cells.map(Into::into).into());
+    }
+    let total = format!("{}, {}\n", counted(things.len(), "thing"), shown(size(things)));
+    table.draw(console.out) + &total
+}
+
+fn size(things: &[Thing]) -> Bytes {
+    Bytes(things.iter().map(|thing| thing.what.size().0).sum())
+}
+
+fn shown(size: Bytes) -> Figure<'static> {
+    Figure { value: size.0 as f64, unit: "B" }
+}
+
+/// Asks, where there is somebody to answer.
+fn is_agreed() -> Result<bool, Error> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        tell!("nothing is removed, for there is nobody to ask: --yes removes it");
+        return Ok(false);
+    }
+    crate::console::tell_part!("remove it? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|source| Error::File { path: "standard input".to_owned(), source })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Removes all of it; what is left, where, and why.
+async fn remove(things: Vec<Thing>) -> Result<Vec<(WorkerName, String, String)>, Error> {
+    let mut left = Vec::new();
+    for of_one in things.chunk_by(|one, next| one.worker.name() == next.worker.name()) {
+        let worker = &of_one[0].worker;
+        let entries = || {
+            of_one.iter().filter_map(|thing| match &thing.what {
+                What::Image(entry) => Some(entry),
+                What::Program(_) => None,
+            })
+        };
+        if entries().next().is_some() {
+            let names = entries().map(|entry| entry.name.clone()).collect();
+            let kept = images::remove(worker, names, None).await?;
+            left.extend(kept.into_iter().map(|kept| (worker.name().clone(), kept.name, kept.why)));
+        }
+        let gone = of_one.iter().filter_map(|thing| match &thing.what {
+            What::Program(program) => Some(program.clone()),
+            What::Image(_) => None,
+        });
+        // Last: images are removed by the program.
+        let gone: Vec<Cached> = gone.collect();
+        if !gone.is_empty() {
+            programs::remove(worker, &gone).await?;
+        }
+    }
+    Ok(left)
+}

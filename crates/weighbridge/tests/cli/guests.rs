@@ -1,0 +1,264 @@
+//! Profiles with guests: real ones by a real libvirt, in software. Each test has a world of its own for libvirt.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use wb_agent::Worker;
+use wb_lab::Libvirt;
+use wb_model::WorkerName;
+use wb_profile::image::{Image, Options, ready};
+
+use crate::lab::{Lab, Ran};
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
+const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
+/// What guests are made from.
+const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
+
+/// A folder for images that guests' user gets to, with one built into it; none, aloud, where none can be built.
+fn images() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        let target = Path::new(PROGRAM).ancestors().nth(3)?.join("guest-images");
+        let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
+        let is_open = target.ancestors().skip(1).all(|path| mode(path) & 0o001 != 0);
+        let cache = if is_open { target } else { PathBuf::from("/var/tmp/weighbridge-guest-images") };
+        let image: Image = serde_json::from_str(IMAGE).unwrap();
+        let options = Options { cache: Some(cache.display().to_string()), ..Options::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let built = runtime.block_on(async {
+            let worker = Worker::here(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
+            let built = ready(&worker, &image, &options, &|_| {}).await;
+            worker.close().await.unwrap();
+            built
+        });
+        match built {
+            Ok(_) => Some(cache),
+            Err(why) => {
+                println!("SKIPPED: guests need an image: {why}");
+                None
+            }
+        }
+    };
+    BUILT.get_or_init(build).as_deref()
+}
+
+/// A world with libvirt and images, and a lab.
+struct World {
+    libvirt: Libvirt,
+    images: &'static Path,
+    lab: Lab,
+}
+
+impl World {
+    fn new() -> Option<Self> {
+        Some(Self { images: images()?, libvirt: Libvirt::new()?, lab: Lab::new() })
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.libvirt.command(&self.lab.path(""), PROGRAM);
+        command.args(words).env("XDG_CONFIG_HOME", self.lab.path("config")).env("WEIGHBRIDGE_CACHE", self.images);
+        command.env("TMPDIR", self.lab.path("")).stdin(Stdio::null());
+        command
+    }
+
+    /// `run` with these profiles, and the words of the line.
+    fn run(&self, line: &str, profiles: &str) -> Ran {
+        let words: Vec<&str> = line.split_whitespace().chain(["--profiles", profiles]).collect();
+        self.lab.ran(&mut self.command(&words))
+    }
+
+    /// What is to be there after as it was before.
+    fn seen(&self) -> BTreeMap<&'static str, String> {
+        let images = format!("find /var/lib/libvirt /var/lib/weighbridge {} | sort", self.images.display());
+        [
+            ("domains", "virsh -c qemu:///system list --all"),
+            (
+                "networks",
+                "virsh -c qemu:///system net-list --all; virsh -c qemu:///system net-dumpxml --inactive default",
+            ),
+            ("pools", "virsh -c qemu:///system pool-list --all"),
+            ("links", "ip -o link | cut -d: -f2; ip -o addr show scope global"),
+            // What libvirt makes once for all networks, and keeps.
+            ("packets", "iptables-save | grep -v -e '^#' -e '^:' -e 'LIBVIRT_' -e COMMIT -e '^[*]'; true"),
+            ("forwarding", "cat /proc/sys/net/ipv4/ip_forward"),
+            ("files", &images),
+            ("mounts", "cut -d' ' -f4- /proc/self/mountinfo | sort"),
+            ("groups", "find /sys/fs/cgroup -type d -name '*weighbridge*' 2>/dev/null"),
+            ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
+            ("temporary", "ls /tmp /var/tmp | grep -i weighbridge-[0-9k]; true"),
+        ]
+        .map(|(what, script)| (what, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
+        .into()
+    }
+}
+
+/// A profile with one small guest, or so many.
+fn small(profile: &str, more: &str) -> String {
+    format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":512,"virt-type":"qemu"{more}}}"#)
+}
+
+fn outcomes(ran: &Ran) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let study = ran.json();
+    let cells = study["cells"].as_array().unwrap().iter();
+    cells.map(|cell| (text(&cell["cell"]), text(&cell["outcome"]["outcome"]))).collect()
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
+fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
+    let Some(world) = World::new() else { return };
+    // libvirt makes some things at its first network and keeps them.
+    world.libvirt.says(&["virsh", "-c", "qemu:///system", "net-start", "default"]).unwrap();
+    world.libvirt.says(&["virsh", "-c", "qemu:///system", "net-destroy", "default"]).unwrap();
+    world.libvirt.says(&["sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward"]).unwrap();
+    // What others that were killed have left goes with the first start.
+    world.lab.ran(&mut world.command(&["profile", "revert"]));
+    let before = world.seen();
+    let test = "fio:rw=read,bs=4k,runtime=1s,size=16m,samples=2 steady";
+    let profiles = format!("Localhost,{}", small("DefaultLibvirt", ""));
+    let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert!(
+        ran.err.contains("`local`: guests run in software") || ran.err.contains("waiting for 1 guest"),
+        "{}",
+        ran.err
+    );
+    let cells: Vec<String> = outcomes(&ran).into_iter().map(|(cell, _)| cell).collect();
+    assert_eq!(cells.len(), 4, "{cells:?}");
+    assert_eq!(world.seen(), before);
+
+    // The guest's world, its host's and its definition are kept.
+    let environment = world.lab.path("R/environment");
+    let kept = |name: &str| std::fs::read_to_string(environment.join(name)).unwrap();
+    assert!(kept("world-1-before.json").contains("cloud-amd64"));
+    assert!(environment.join("world-1-before@local.json").exists());
+    let state: serde_json::Value = serde_json::from_str(&kept("profile-1.json")).unwrap();
+    let guest = &state[0]["guests"][0];
+    assert_eq!((guest["name"].as_str(), guest["virt-type"].as_str()), (Some("vm1"), Some("qemu")));
+    assert!(guest["xml"].as_str().unwrap().starts_with("<domain type=\"qemu\">"));
+
+    // Software is not held against hardware unless that is asked for.
+    let compare = |more: &str| world.lab.weighbridge(&format!("compare R R --map Localhost=DefaultLibvirt{more}"));
+    let refused = compare("");
+    assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.seen());
+    let html = compare(" --allow-emulated --html page.html");
+    assert!([0, 2].contains(&html.code), "{}", html.seen());
+    assert!(std::fs::read_to_string(world.lab.path("page.html")).unwrap().contains("fio"));
+    // What is complete is not done again.
+    let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
+    assert!([3, 4].contains(&again.code), "{}", again.seen());
+    assert_eq!(world.seen(), before);
+}
+
+#[test]
+#[ignore = "starts guests in software"]
+fn several_guests_measure_together_and_one_that_dies_is_lost() {
+    let Some(world) = World::new() else { return };
+    let long = "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
+    world.lab.define_figure("long", long);
+    let profiles = small("DefaultLibvirtMulti", r#","force_no_vms":2"#);
+    let line = "run steady long:on=vm2 --min-time 1ms --warm-up 0 --samples 1 --order sequential --into R --profiles";
+    let words: Vec<&str> = line.split_whitespace().chain([profiles.as_str()]).collect();
+    let mut command = world.command(&words);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
+    eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
+    let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
+    let pid = world.libvirt.says(&["sh", "-c", find]).expect("the guest's process");
+    world.libvirt.says(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
+    let output = run.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{err}");
+    let study = world.lab.weighbridge("study R --json").json();
+    let cell = |at: usize| study["cells"][at].clone();
+    let workers: Vec<String> = cell(0)["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["worker"].as_str().map(str::to_owned))
+        .collect();
+    assert!(workers.contains(&"vm1".to_owned()) && workers.contains(&"vm2".to_owned()), "{workers:?}");
+    assert_eq!(cell(1)["outcome"]["outcome"], "failed", "{}", cell(1)["outcome"]);
+    assert_eq!(world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
+fn a_killed_run_leaves_no_guest() {
+    let Some(world) = World::new() else { return };
+    let long = "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
+    world.lab.define_figure("long", long);
+    let profiles = small("TunedLibvirt", "");
+    let words: Vec<&str> = ["run", "long", "--into", "R", "--profiles", &profiles].to_vec();
+    let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
+    eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
+    let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
+    assert!(listed().contains("vm1"));
+    // nsenter has a child in the other namespace of processes: the program itself, and its agent below.
+    let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
+    assert!(all.lines().count() >= 2, "{all}");
+    for pid in all.lines() {
+        world.libvirt.says(&["kill", "-9", pid]);
+    }
+    run.wait().unwrap();
+    assert!(listed().contains("vm1"), "whoever would have ended it is gone");
+    let reverted = world.lab.ran(&mut world.command(&["profile", "revert"]));
+    assert_eq!(reverted.code, 0, "{}", reverted.seen());
+    assert!(reverted.out.contains("the guest vm1: it is as it was"), "{}", reverted.seen());
+    assert_eq!(listed().trim(), "");
+    assert_eq!(world.libvirt.says(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
+fn guests_that_do_not_come_are_told_within_their_limit() {
+    let Some(world) = World::new() else { return };
+    let disk = world.lab.path("nothing.img");
+    std::fs::write(&disk, vec![0; 1 << 20]).unwrap();
+    // Where libvirt's user gets.
+    world.libvirt.says(&["cp", disk.to_str().unwrap(), "/var/lib/libvirt/images/nothing.img"]).unwrap();
+    let image = r#""image":"/var/lib/libvirt/images/nothing.img","force_guest_cpus":1,"force_guest_mem":256,"virt-type":"qemu","limit":"8s""#;
+    let ran =
+        world.run(&format!("run steady {QUICK} --into R --json"), &format!("DefaultLibvirt:{{{image}}},Localhost"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.err.contains("the guest `vm1` has no address after 8"), "{}", ran.err);
+    assert_eq!(outcomes(&ran), [("Localhost/steady/0000:kind=a".to_owned(), "measured".to_owned())]);
+    assert_eq!(world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap().trim(), "");
+
+    let kvm = world.run("run steady --into S", r#"DefaultLibvirt:{"virt-type":"kvm","image":"built:bookworm"}"#);
+    if kvm.code == 1 {
+        assert!(kvm.err.contains("the processor runs no guests here"), "{}", kvm.err);
+    }
+}
+
+#[test]
+#[ignore = "is about guests"]
+fn where_libvirt_does_not_run_that_is_said() {
+    let Some(libvirt) = Libvirt::stopped() else { return };
+    let lab = Lab::new();
+    let mut command = libvirt.command(&lab.path(""), PROGRAM);
+    command.args(["run", "steady", "--into", "R", "--profiles", "DefaultLibvirt"]).stdin(Stdio::null());
+    let ran = lab.ran(command.env("XDG_CONFIG_HOME", lab.path("config")).env("TMPDIR", lab.path("")));
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.err.contains("libvirt does not answer") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
+}
+
+/// Waits for something that comes while a program runs, for as long as a guest in software takes.
+fn eventually_slowly(what: &str, run: &mut Child, is_so: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        if run.try_wait().unwrap().is_some() {
+            let mut said = String::new();
+            run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("it ended before {what}: {said}");
+        }
+        assert!(start.elapsed().as_secs() < 600, "{what}: not in time");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}

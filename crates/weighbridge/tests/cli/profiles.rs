@@ -1,0 +1,178 @@
+//! Profiles without guests: hosts put into states and brought back.
+
+use std::path::Path;
+use std::process::Command;
+
+use wb_lab::eventually;
+
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
+
+/// A profile of a file and a command, both in the lab's own folder.
+fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
+    let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
+    let text = format!(
+        "summary = \"two things of the lab\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
+         \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\nis = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
+         \"rm {flag}\"\n",
+        file.display(),
+        flag = flag.display()
+    );
+    lab.write("config/weighbridge/profiles.d/Mine.toml", &text);
+    lab.write("state.conf", "as it was\n");
+    [file, flag]
+}
+
+fn skipped() -> bool {
+    let is_root = Path::new("/proc/self").exists()
+        && std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+    if !is_root {
+        println!("SKIPPED: profiles change what only root may");
+    }
+    !is_root
+}
+
+#[test]
+fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
+    if skipped() {
+        return;
+    }
+    let lab = Lab::new();
+    let [file, flag] = mine(&lab);
+    // What the test sees is what the profile made.
+    lab.define_figure(
+        "sees",
+        &format!(
+            "name = \"sees\"\nsummary = \"whether the profile is there\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"grep -q \
+             measuring {} && test -e {} && sleep 0.02 && echo figure: 1\"]\n",
+            file.display(),
+            flag.display()
+        ),
+    );
+    let ran = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let study = ran.json();
+    let cells: Vec<&str> =
+        study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
+    assert_eq!(cells, ["Mine/steady/0000:kind=b", "Mine/sees/0000:-"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
+    assert!(!flag.exists());
+    let text = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
+    assert!(text.contains("\"name\": \"Mine\"") && text.contains("state.conf"), "{text}");
+    // Nothing is done again, and nothing stays changed.
+    assert_eq!(lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).code, 4);
+    assert!(!flag.exists());
+}
+
+#[test]
+fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
+    if skipped() {
+        return;
+    }
+    let lab = Lab::new();
+    let [file, flag] = mine(&lab);
+    lab.define_figure(
+        "long",
+        "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
+    );
+    for both in [false, true] {
+        let mut run = lab.start(&format!("run long --profiles Mine --min-time 1ms --into R{both}"));
+        let measures = || {
+            let journal = lab.path(&format!("R{both}/journal.jsonl"));
+            std::fs::read_to_string(journal).is_ok_and(|text| text.contains("Mine/long"))
+        };
+        eventually("the long one to be started", measures);
+        assert!(flag.exists() && std::fs::read_to_string(&file).unwrap() == "measuring\n");
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).unwrap();
+        let agents: Vec<&str> = children.split_whitespace().collect();
+        assert!(!agents.is_empty());
+        if both {
+            // The agent cannot bring anything back.
+            assert!(Command::new("kill").arg("-STOP").args(&agents).status().unwrap().success());
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+        if both {
+            assert!(Command::new("kill").arg("-KILL").args(&agents).status().unwrap().success());
+            assert!(flag.exists());
+            let reverted = lab.weighbridge("profile revert");
+            assert_eq!(reverted.code, 0, "{}", reverted.seen());
+            assert!(reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
+        }
+        eventually("the host to be as it was", || {
+            !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
+        });
+    }
+    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing was left to put back\n");
+}
+
+#[test]
+fn what_somebody_else_changed_meanwhile_is_left_and_told() {
+    if skipped() {
+        return;
+    }
+    let lab = Lab::new();
+    let [file, flag] = mine(&lab);
+    let changes = format!(
+        "name = \"changes\"\nsummary = \"changes what the profile did\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo mine > {}; \
+         sleep 0.02; echo figure: 1\"]\n",
+        file.display()
+    );
+    lab.define_figure("changes", &changes);
+    let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains("left at `mine`, since somebody else changed it"), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
+    assert!(!flag.exists());
+}
+
+#[test]
+fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
+    if skipped() {
+        return;
+    }
+    let lab = Lab::new();
+    lab.write(
+        "config/weighbridge/profiles.d/Wrong.toml",
+        "[[commands]]\nname = 'it'\nis = 'false'\napply = 'echo no >&2; exit 3'\nrevert = 'true'\n",
+    );
+    let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.err.contains("warning: `Wrong` on `local`: ") && ran.err.contains("exit status: 3"), "{}", ran.err);
+    assert_eq!(ran.json()["cells"].as_array().unwrap().len(), 1);
+    let alone = lab.weighbridge("run steady --profiles Wrong --into S");
+    assert_eq!(alone.code, 1, "{}", alone.seen());
+    assert!(!lab.path("S").exists());
+}
+
+#[test]
+fn what_is_no_profile_is_told_with_the_way_out() {
+    let lab = Lab::new();
+    let seen = |line: &str| lab.weighbridge(line).seen();
+    let all = [
+        seen("plan steady --no-worker --profiles Lokalhost"),
+        seen("plan steady --no-worker --profiles Localhost:{\"force_no_vms\":2}"),
+        seen("plan steady --no-worker --profiles DefaultLibvirt:{\"image\":\"debain-12\"}"),
+        seen("plan steady --no-worker --profiles TunedHost:{\"sets\":[\"loud\"]}"),
+        seen("plan steady --no-worker --profiles Localhost,Localhost"),
+        seen("ab steady a:param:kind=a b:param:kind=b --profiles Localhost,TunedHost --into R"),
+        seen("profile show Nope"),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+    lab.write("config/weighbridge/profiles.d/Bad.toml", "summary = 'x'\nknob = 1\n");
+    let bad = lab.weighbridge("profile list");
+    assert!(bad.code == 1 && bad.err.contains("unknown field `knob`"), "{}", bad.seen());
+}
+
+#[test]
+fn profiles_are_listed_shown_and_planned() {
+    let lab = Lab::new();
+    let seen = |line: &str| lab.weighbridge(line).seen();
+    let all = [
+        seen("profile list"),
+        seen("profile show DefaultLibvirtMulti"),
+        seen("plan steady --no-worker --profiles Localhost,DefaultLibvirt"),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+}
