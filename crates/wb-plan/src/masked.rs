@@ -123,7 +123,18 @@ mod tests {
                     command = [\"x\", \"--password\", \"zq8 zq9\"]\npassphrase = \"zq10\"\n";
         let shown = plan(text);
         assert!(!shown.contains("zq"), "{shown}");
-        insta::assert_snapshot!(shown, @"");
+        insta::assert_snapshot!(shown, @r#"
+        # with password: *** of mine
+        publish = "up --token *** -v"
+
+        [[test]]
+        name = "fio"  # token=***
+        env = ["A=1", "API_TOKEN=***"]
+        before = "curl -u joe:*** https://***@host/"
+        keys = 5
+        command = ["x", "--password", "***"]
+        passphrase = "***"
+        "#);
         assert_eq!(plan(&shown), shown);
         assert!(!plan("[broken\npassword=zq1\n").contains("zq"));
     }

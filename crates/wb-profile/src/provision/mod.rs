@@ -174,6 +174,20 @@ mod tests {
             r#"ansible:{"playbook": "/no/such.yml"}"#,
             r#"ansible:{"playbook": "x", "vars": []}"#,
         ];
-        insta::assert_snapshot!(all.map(bad).join("\n"), @"");
+        insta::assert_snapshot!(all.map(bad).join("\n"), @r#"
+        `` is no provisioner: NAME or NAME:{JSON} is expected, such as command:{"command": "…"}
+        `../x` is no provisioner: NAME or NAME:{JSON} is expected, such as command:{"command": "…"}
+        the provisioner `command`: missing field `command`
+        the provisioner `command`: EOF while parsing an object at line 1 column 1
+        the provisioner `command`: an object is expected
+        the provisioner `command`: unknown field `comand`, expected `command` or `limit`
+        `x '` is no command: it is empty, or a quote is open
+        a command has no `%(hots)s`; there are %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
+        a command has no `%d`; there are %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
+        the provisioner `command`: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds
+        the provisioner `ansible`: missing field `playbook`
+        the playbook /no/such.yml cannot be read: No such file or directory (os error 2)
+        the provisioner `ansible`: invalid type: sequence, expected a map
+        "#);
     }
 }

@@ -131,8 +131,8 @@ pub(super) fn parts(word: &str) -> Result<Vec<Part>, BadProvisioner> {
         let named = after.strip_prefix('(').and_then(|after| after.split_once(")s"));
         let known = named.and_then(|(name, rest)| Some((Place::ALL.iter().find(|(known, _)| *known == name)?.1, rest)));
         let Some((place, after)) = known else {
-            let shown = after.find(|c: char| c == ')' || c.is_whitespace()).map_or(after, |end| &after[..=end]);
-            return Err(BadProvisioner::Place { place: format!("%{}", shown.trim_end()) });
+            let shown = after.split_whitespace().next().unwrap_or_default();
+            return Err(BadProvisioner::Place { place: format!("%{shown}") });
         };
         parts.push(Part::Place(place));
         rest = after;
