@@ -1,11 +1,15 @@
 //! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
 
+use std::path::Path;
+
 use wb_model::param::differences;
 use wb_plan::{Plan, Sampling};
 use wb_record::{CellDefinition, Entry, History, RunFolder};
+use wb_study::Studied;
+use wb_tests::Registry;
 
 use crate::RunError;
-use crate::cells::Measuring;
+use crate::cells::{Measuring, Next};
 
 /// Refuses a plan with a cell that the folder has under another key.
 pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
@@ -25,6 +29,27 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
         }
     }
     Ok(())
+}
+
+/// Whether every cell of a plan is complete in a folder, by what is recorded there alone. One that could not be measured
+/// is not.
+pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bool, RunError> {
+    let run = RunFolder::open(folder)?;
+    let history = History::of(&run, &run.lines()?);
+    for cell in &plan.cells {
+        let Some(test) = registry.test(cell.id.test.as_str()) else { return Ok(false) };
+        let definitions = run.definitions(&cell.id)?;
+        let defined = definitions.of(&cell.id).filter(|known| Some(&known.key) == cell.key.as_ref());
+        let Some(definition) = defined.cloned() else { return Ok(false) };
+        let attempts = history.attempts(&cell.id).iter().cloned();
+        let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();
+        let open = |open| RunError::Open { cell: Box::new(cell.id.clone()), open };
+        let measuring = Measuring::new(cell.clone(), definition, test.clone(), studied).map_err(open)?;
+        if matches!(measuring.next(&plan.sampling), Next::Attempt(..)) {
+            return Ok(false);
+        }
+    }
+    Ok(!plan.cells.is_empty())
 }
 
 /// Refuses a cell that has samples of another file in the place of one of its programs.

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
 use wb_plan::{Plan, Workers, masked};
 use wb_profile::Named;
-use wb_record::RunFolder;
+use wb_record::{Entry, RunFolder};
+use wb_run::resume::is_complete;
 use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
@@ -179,6 +180,10 @@ impl<'a> Measuring<'a> {
             ends.add(RunEnd::Interrupted);
             Ok(RunEnd::Interrupted)
         };
+        if self.is_complete(named, plan) {
+            ends.add(RunEnd::Complete);
+            return Ok(RunEnd::Complete);
+        }
         let put = put(named, means.hosts, self.hosts, means.console);
         let Some(state) = in_time(put, means.cancel.clone()).await else { return interrupted(ends) };
         let mut state = state?;
@@ -199,6 +204,21 @@ impl<'a> Measuring<'a> {
         let end = measured?;
         ends.add(end);
         Ok(end)
+    }
+
+    /// Whether all that a profile's guests were asked to measure is complete, so that none has to be made to say so: by the
+    /// plan for those that there were.
+    fn is_complete(&self, named: &Named, plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>) -> bool {
+        if named.profile.guests.is_none() || self.referee.is_some() || !self.folder.join("run.json").is_file() {
+            return false;
+        }
+        let Ok(head) = RunFolder::open(self.folder).and_then(|run| run.run_file()) else { return false };
+        let of_profile = |entry: &&Entry| entry.cells.iter().any(|cell| cell.profile == named.name);
+        let Some(entry) = head.entries.iter().rev().find(of_profile) else { return false };
+        let all = entry.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
+        // Where there is no such plan, the guests will say why.
+        let plan = plan(&Workers { all, ..Workers::default() }, named);
+        plan.is_ok_and(|plan| is_complete(self.folder, &plan, &self.asked.registry).unwrap_or(false))
     }
 
     /// The plan for the machines of a profile, once their set-up script has run.
