@@ -170,7 +170,11 @@ fn another_version_is_told_apart() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program 4: use the same weighbridge on both"
+            format!(
+                "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program {}: use the same \
+                 weighbridge on both",
+                wb_agent::protocol::VERSION
+            )
         );
     });
 }

@@ -121,6 +121,6 @@ mod tests {
     fn the_way_through_a_host_is_one_line_for_a_shell() {
         let host: Address = "root@10.0.0.1:2222".parse().unwrap();
         let line = through(Path::new("ssh"), Some(Path::new("/tmp/a b%c")), &host);
-        assert_eq!(line, "ssh -o BatchMode=yes -F '/tmp/a b%%c' -W %h:%p -p 2222 -- root@10.0.0.1");
+        assert_eq!(line, "ssh -o 'BatchMode=yes' -F '/tmp/a b%%c' -W %h:%p -p 2222 -l root -- 10.0.0.1");
     }
 }

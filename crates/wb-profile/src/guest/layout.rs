@@ -43,7 +43,8 @@ pub(crate) fn sizes(guests: &Guests, params: &Params, facts: &Facts) -> Result<V
     let share = Bytes((params.guest_mem_m.unwrap_or(0) << 20) / u64::from(count));
     let memory = guests.memory.unwrap_or(share);
     if memory < LEAST_MEMORY {
-        return Err(Why::NoRoom(format!("{count} guests would have {memory} of memory each, and need {LEAST_MEMORY}")));
+        let [share, least] = [memory, LEAST_MEMORY].map(|size| size.0 >> 20);
+        return Err(Why::NoRoom(format!("{count} guests would have {share} MiB of memory each, and need {least} MiB")));
     }
     let size = Size { cpus: each, memory, pinned: Vec::new(), nodes: Vec::new() };
     if guests.placement == Placement::Free {

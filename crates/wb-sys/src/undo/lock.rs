@@ -13,6 +13,8 @@ use rustix::process::{Pid, test_kill_process};
 
 /// How long what a holder has started may outlive it.
 const LINGER: Duration = Duration::from_secs(10);
+/// How long a child of ours may take until it is its program and has nothing of ours any more.
+const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Who holds the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +67,13 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
             }
             Err(Errno::WOULDBLOCK) => {
                 let holder = holder(&mut file)?;
-                if holder.as_ref().is_some_and(Holder::lives) || start.elapsed() > LINGER {
+                let is_over = match &holder {
+                    // We may have let it go, and a child that has not become its program yet has it still.
+                    Some(holder) if holder.pid == std::process::id() => start.elapsed() > BETWEEN,
+                    Some(holder) if holder.lives() => true,
+                    _ => start.elapsed() > LINGER,
+                };
+                if is_over {
                     return Ok(Err(holder));
                 }
                 thread::sleep(Duration::from_millis(5));
