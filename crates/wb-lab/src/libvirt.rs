@@ -27,7 +27,12 @@ mount -t tmpfs -o mode=755 lab /run
 for part in lib etc; do mkdir "$1/$part"; done
 cp -a /var/lib/libvirt/. "$1/lib/"
 cp -a /etc/libvirt/. "$1/etc/"
+mkdir "$1/all"
+mount --bind /var/lib "$1/all"
 mount -t tmpfs -o mode=755 lab /var/lib
+for state in "$1/all"/*; do
+    case $state in */libvirt | */weighbridge) ;; *) ln -s "$state" /var/lib/ ;; esac
+done
 mkdir /var/lib/libvirt /run/libvirt
 mount --bind "$1/lib" /var/lib/libvirt
 mount --bind "$1/etc" /etc/libvirt
