@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wb_agent::Worker;
 use wb_lab::Libvirt;
@@ -46,16 +46,19 @@ fn images() -> Option<&'static Path> {
     BUILT.get_or_init(build).as_deref()
 }
 
-/// A world with libvirt and images, and a lab.
+/// A world with libvirt and images, and a lab; one at a time, since guests in software take a CPU each and more.
 struct World {
     libvirt: Libvirt,
     images: &'static Path,
     lab: Lab,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl World {
     fn new() -> Option<Self> {
-        Some(Self { images: images()?, libvirt: Libvirt::new()?, lab: Lab::new() })
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Self { images: images()?, libvirt: Libvirt::new()?, lab: Lab::new(), _alone: alone })
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -98,7 +101,7 @@ impl World {
 
 /// A profile with one small guest, or so many.
 fn small(profile: &str, more: &str) -> String {
-    format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":512,"virt-type":"qemu"{more}}}"#)
+    format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":1024,"virt-type":"qemu"{more}}}"#)
 }
 
 fn outcomes(ran: &Ran) -> Vec<(String, String)> {
