@@ -10,7 +10,7 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 21] = [
+const ALL: [Named; 23] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
     ("journal-line", || schema_for!(wb_record::Line)),
@@ -28,6 +28,8 @@ const ALL: [Named; 21] = [
     ("tuned", || schema_for!(Vec<wb_knobs::tune::Tuned>)),
     ("tune-status", || schema_for!(super::tune::Status)),
     ("tune-reverted", || schema_for!(Vec<super::tune::Reverted>)),
+    ("profile", || schema_for!(wb_profile::Profile)),
+    ("profile-state", || schema_for!(Vec<wb_profile::Standing>)),
     ("comparison", || schema_for!(wb_compare::Outcome)),
     ("imported", || schema_for!(wb_model::imported::ImportedSample)),
     ("noise-model", || schema_for!(wb_compare::NoiseModel)),
@@ -35,7 +37,7 @@ const ALL: [Named; 21] = [
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 21] {
+pub(crate) fn schemas() -> [&'static str; 23] {
     ALL.map(|(name, _)| name)
 }
 

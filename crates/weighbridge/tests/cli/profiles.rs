@@ -1,7 +1,8 @@
 //! Profiles without guests: hosts put into states and brought back.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wb_lab::eventually;
 
@@ -24,20 +25,19 @@ fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
     [file, flag]
 }
 
-fn skipped() -> bool {
-    let is_root = Path::new("/proc/self").exists()
-        && std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
-    if !is_root {
+/// The machine, for one test at a time: its undo log has one holder. None, aloud, where it may not be changed.
+fn machine() -> Option<MutexGuard<'static, ()>> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("SKIPPED: profiles change what only root may");
+        return None;
     }
-    !is_root
+    Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[test]
 fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
-    if skipped() {
-        return;
-    }
+    let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     let [file, flag] = mine(&lab);
     // What the test sees is what the profile made.
@@ -60,6 +60,8 @@ fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
     assert!(!flag.exists());
     let text = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
     assert!(text.contains("\"name\": \"Mine\"") && text.contains("state.conf"), "{text}");
+    let schema = lab.weighbridge("schema profile-state").json();
+    jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
     // Nothing is done again, and nothing stays changed.
     assert_eq!(lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).code, 4);
     assert!(!flag.exists());
@@ -67,9 +69,7 @@ fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
 
 #[test]
 fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
-    if skipped() {
-        return;
-    }
+    let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     let [file, flag] = mine(&lab);
     lab.define_figure(
@@ -109,9 +109,7 @@ fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
 
 #[test]
 fn what_somebody_else_changed_meanwhile_is_left_and_told() {
-    if skipped() {
-        return;
-    }
+    let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     let [file, flag] = mine(&lab);
     let changes = format!(
@@ -129,9 +127,7 @@ fn what_somebody_else_changed_meanwhile_is_left_and_told() {
 
 #[test]
 fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
-    if skipped() {
-        return;
-    }
+    let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
