@@ -67,6 +67,8 @@ pub struct Applied {
     pub standing: Standing,
     /// The workers of its guests; the host itself measures where there are none.
     pub guests: Vec<Worker>,
+    /// Where on the host their consoles are.
+    consoles: Vec<String>,
     group: Group,
     kept: Option<(Scratch, guest::Keys)>,
 }
@@ -94,7 +96,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
                 None => (Vec::new(), None),
                 Some(guest::Running { all, folder, keys }) => (all, Some((folder, keys))),
             };
-            let (guests, made): (Vec<Worker>, Vec<Made>) = guests.into_iter().unzip();
+            let (guests, made, consoles): (Vec<Worker>, Vec<Made>, Vec<String>) = guests.into_iter().collect();
             let standing = Standing {
                 name: named.name.clone(),
                 profile: named.profile.clone(),
@@ -102,7 +104,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
                 knobs,
                 guests: made,
             };
-            Ok(Applied { standing, guests, group, kept })
+            Ok(Applied { standing, guests, consoles, group, kept })
         }
         Err(why) => {
             if let Err(error) = group.teardown().await {
@@ -157,12 +159,21 @@ fn step(paired: &Paired) -> Step {
 }
 
 impl Applied {
+    /// What the consoles of its guests have said.
+    pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
+        let mut all = Vec::new();
+        for (guest, path) in self.standing.guests.iter().zip(&self.consoles) {
+            all.push((guest.name.clone(), guest::console(self.group.worker(), path).await));
+        }
+        all
+    }
+
     /// Puts the host back; what became of each change, the last first.
     ///
     /// # Errors
     /// When something could not be put back: it stays in the host's undo log, and the next agent there tries again.
     pub async fn revert(self) -> Result<Vec<PutBack>, ProfileError> {
-        let Self { standing, guests, group, kept } = self;
+        let Self { standing, guests, consoles: _, group, kept } = self;
         let host = group.worker().name().clone();
         for guest in guests {
             // A guest that does not answer any more is ended all the same.

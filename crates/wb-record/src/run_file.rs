@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, Facts, WorkerName};
+use wb_model::{CellId, Facts, ProfileName, WorkerName};
 
 /// The version of the run folder's schema that this program writes.
 pub const SCHEMA: u32 = 1;
@@ -16,6 +16,14 @@ pub struct RunFile {
     pub schema: u32,
     /// The entries, oldest first.
     pub entries: Vec<Entry>,
+}
+
+impl RunFile {
+    /// The last entry that measured in a profile, and its number.
+    pub fn last_of(&self, profile: &ProfileName) -> Option<(usize, &Entry)> {
+        let of_profile = |(_, entry): &(usize, &Entry)| entry.cells.iter().any(|cell| cell.profile == *profile);
+        self.entries.iter().enumerate().rev().find(of_profile)
+    }
 }
 
 /// What was asked for at one time.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use serde::Serialize;
-use wb_model::WorkerName;
+use wb_model::{ProfileName, WorkerName};
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
 use wb_sys::environment::tools::Asked;
@@ -42,6 +43,28 @@ pub async fn record(
 /// Records what hosts were made to be: `environment/profile-ENTRY.json`.
 pub(crate) fn record_states(run: &RunFolder, entry: u32, states: &[serde_json::Value]) -> Result<(), RunError> {
     if states.is_empty() { Ok(()) } else { write(run, &format!("profile-{entry}"), &states) }
+}
+
+/// Keeps what the consoles of guests said while they measured in a profile: `environment/console-ENTRY@GUEST.log`.
+///
+/// # Errors
+/// When the run folder cannot be read or written.
+pub fn keep_consoles(
+    folder: &Path,
+    profile: &ProfileName,
+    consoles: &[(WorkerName, Vec<u8>)],
+) -> Result<(), RecordError> {
+    // Where nothing was planned for them, there is nothing to keep them with.
+    if consoles.is_empty() || !folder.join("run.json").is_file() {
+        return Ok(());
+    }
+    let run = RunFolder::open(folder)?;
+    let head = run.run_file()?;
+    let Some((entry, _)) = head.last_of(profile) else { return Ok(()) };
+    for (guest, said) in consoles {
+        files::write_whole(&run.path().join(format!("environment/console-{entry}@{guest}.log")), said)?;
+    }
+    Ok(())
 }
 
 fn write(run: &RunFolder, name: &str, what: &impl Serialize) -> Result<(), RunError> {

@@ -58,7 +58,13 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
         println!("SKIPPED: settings of a machine are changed by root alone, and this is not root");
         return None;
     }
-    Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
+    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    // As it is left by agents of other tests, which may still be about to put something back.
+    let lab = Lab::new();
+    wait_until("the machine as no other test changes it", || {
+        matches!(lab.weighbridge("tune revert").code, 0 | 4) && !std::path::Path::new("/var/lib/weighbridge").exists()
+    });
+    Some(machine)
 }
 
 #[test]

@@ -61,8 +61,8 @@ pub struct Made {
 
 /// The guests of a host, running.
 pub(crate) struct Running {
-    /// Their workers, with how they were made.
-    pub(crate) all: Vec<(Worker, Made)>,
+    /// Their workers, with how they were made and where on the host their consoles are.
+    pub(crate) all: Vec<(Worker, Made, String)>,
     /// Their files: gone with it.
     pub(crate) folder: Scratch,
     /// What ssh needs for as long as they are there.
@@ -163,7 +163,7 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
             xml: guest.xml,
             started_in: elapsed(guest.started),
         };
-        all.push((connected.worker, made));
+        all.push((connected.worker, made, guest.console));
     }
     Ok(Running { all, folder, keys })
 }
@@ -226,8 +226,7 @@ impl Begun {
 
     /// The end of what its console said.
     async fn said(&self, site: &Site<'_>) -> String {
-        let bytes = site.group.worker().get(&self.console, CONSOLE).await.unwrap_or_default();
-        last_lines(&String::from_utf8_lossy(&bytes), SHOWN)
+        last_lines(&String::from_utf8_lossy(&console(site.group.worker(), &self.console).await), SHOWN)
     }
 }
 
@@ -238,6 +237,11 @@ fn comes_by_itself(error: &FleetError) -> bool {
         error.why.as_ref(),
         Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Program { .. } | Why::NoSsh(_)
     )
+}
+
+/// All that a guest's console said, from the host; nothing where it said nothing or cannot be read.
+pub(crate) async fn console(host: &Worker, path: &str) -> Vec<u8> {
+    host.get(path, CONSOLE).await.unwrap_or_default()
 }
 
 fn elapsed(since: Instant) -> Nanos {

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
 use wb_plan::{Plan, Workers, masked};
 use wb_profile::Named;
-use wb_record::{Entry, RunFolder};
+use wb_record::RunFolder;
+use wb_run::environment::keep_consoles;
 use wb_run::resume::is_complete;
 use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
@@ -198,10 +199,12 @@ impl<'a> Measuring<'a> {
                 end.map_err(Error::from)
             }
         };
+        let kept = keep_consoles(self.folder, &named.name, &state.consoles().await);
         if !state.revert().await {
             ends.unmet += 1;
         }
         let end = measured?;
+        kept?;
         ends.add(end);
         Ok(end)
     }
@@ -213,8 +216,7 @@ impl<'a> Measuring<'a> {
             return false;
         }
         let Ok(head) = RunFolder::open(self.folder).and_then(|run| run.run_file()) else { return false };
-        let of_profile = |entry: &&Entry| entry.cells.iter().any(|cell| cell.profile == named.name);
-        let Some(entry) = head.entries.iter().rev().find(of_profile) else { return false };
+        let Some((_, entry)) = head.last_of(&named.name) else { return false };
         let all = entry.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
         // Where there is no such plan, the guests will say why.
         let plan = plan(&Workers { all, ..Workers::default() }, named);

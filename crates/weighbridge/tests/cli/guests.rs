@@ -122,7 +122,7 @@ fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
     // What others that were killed have left goes with the first start.
     world.lab.ran(&mut world.command(&["profile", "revert"]));
     let before = world.seen();
-    let test = "fio:rw=read,bs=4k,runtime=1s,size=16m,samples=2 steady";
+    let test = "fio:rw=read,bs=4k,ramptime=0s,runtime=1s,size=16m,samples=2 steady";
     let profiles = format!("Localhost,{}", small("DefaultLibvirt", ""));
     let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
@@ -140,6 +140,7 @@ fn fio_on_the_host_and_in_a_guest_is_compared_and_the_host_is_as_it_was() {
     let kept = |name: &str| std::fs::read_to_string(environment.join(name)).unwrap();
     assert!(kept("world-1-before.json").contains("cloud-amd64"));
     assert!(environment.join("world-1-before@local.json").exists());
+    assert!(kept("console-1@vm1.log").contains("login:"));
     let state: serde_json::Value = serde_json::from_str(&kept("profile-1.json")).unwrap();
     let guest = &state[0]["guests"][0];
     assert_eq!((guest["name"].as_str(), guest["virt-type"].as_str()), (Some("vm1"), Some("qemu")));

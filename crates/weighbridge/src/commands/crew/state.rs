@@ -124,6 +124,11 @@ fn groups(crew: &mut Crew, hosts: &Hosts, applied: &[Applied]) {
 }
 
 impl State {
+    /// What the consoles of all guests have said.
+    pub(crate) async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
+        join_all(self.applied.iter().map(Applied::consoles)).await.concat()
+    }
+
     /// Brings all hosts back, and says what is not as it was found; whether all is.
     pub(crate) async fn revert(self) -> bool {
         let mut well = true;
