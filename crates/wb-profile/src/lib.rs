@@ -5,9 +5,11 @@
 //! `wb-fleet`'s.
 //!
 //! Start with [`profile`] (what a profile is), then [`apply()`] (what is done on a host) and [`image`] (what a guest's
-//! disk is made from); and [`provision`], [`script`] and [`reboot`], what is done to a host before any profile.
+//! disk is made from); and [`provision`], [`script`], [`mod@reboot`] and [`boot`], what is
+//! done to a host before any profile.
 
 pub mod apply;
+pub mod boot;
 pub mod controller;
 pub mod error;
 mod guest;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_knobs::tune::Wanted;
 use wb_model::{Bytes, Nanos, ProfileName};
 
+use crate::boot;
 use crate::image::{Format, Image};
 
 /// A state that a host is put into and brought back from.
@@ -28,6 +29,9 @@ pub struct Profile {
     /// What commands set and put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Paired>,
+    /// What the host's kernel is started with, beside its own arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel_arguments: Vec<String>,
     /// Machines that measure in the host's place.
     pub guests: Option<Guests>,
     /// The tests that it is measured with; `$@` stands for those that were asked for.
@@ -37,8 +41,9 @@ pub struct Profile {
 impl Profile {
     /// Whether it leaves a host as it is.
     pub fn is_plain(&self) -> bool {
-        let Self { sets, knobs, files, commands, guests, .. } = self;
-        sets.is_empty() && knobs.is_empty() && files.is_empty() && commands.is_empty() && guests.is_none()
+        let Self { sets, knobs, files, commands, kernel_arguments, guests, .. } = self;
+        let lists = [sets.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
+        lists.into_iter().all(|is_empty| is_empty) && knobs.is_empty() && guests.is_none()
     }
 
     /// As a file has it.
@@ -54,7 +59,7 @@ impl Profile {
         let mode = self.files.iter().find(|file| file.permissions().is_none());
         let mode = mode.map(|file| format!("`{}` is no mode of a file: write `0644`", file.mode));
         let knob = self.knobs.iter().find_map(|(key, value)| Wanted::new(key, value.to_string()).err());
-        relative.or(mode).or(knob)
+        relative.or(mode).or(knob).or_else(|| self.kernel_arguments.iter().find_map(|word| boot::fault(word)))
     }
 }
 

@@ -7,6 +7,7 @@ use wb_agent::{Command, Worker, WorkerError};
 use wb_fleet::{Connected, FleetError, Host, Options, Program, Why, connect};
 use wb_model::{Nanos, WorkerName};
 
+use crate::boot::{Boot, CommandLine};
 use crate::controller::last_lines;
 
 /// How long the command that asks for it may take.
@@ -26,6 +27,8 @@ pub enum RebootError {
         host: WorkerName,
         /// What it says.
         why: String,
+        /// What it was asked to start.
+        next: Boot,
     },
     /// It was asked to, and is where it was.
     #[error("`{host}` was asked to reboot and is still in the same boot after {limit}")]
@@ -45,6 +48,14 @@ pub enum RebootError {
         /// Why it could not be reached the last time.
         last: String,
     },
+    /// It came back, and its kernel was started otherwise than it was asked to be.
+    #[error("`{host}` is back from its reboot, and its kernel was started {}", otherwise(.added))]
+    Arguments {
+        /// Which.
+        host: WorkerName,
+        /// The arguments of ours that it has.
+        added: Vec<String>,
+    },
     /// It came back as something that it was not.
     #[error("after its reboot {0}")]
     Other(FleetError),
@@ -60,27 +71,41 @@ impl RebootError {
             Self::SameBoot { .. } | Self::NeverBack { .. } => {
                 Some("--reboot-limit gives it more time; its console says what it waits for".to_owned())
             }
-            Self::Refused { .. } => Some("`systemctl reboot` or `reboot` must work there, as root".to_owned()),
+            Self::Refused { next: Boot::Usual, .. } => {
+                Some("`systemctl reboot` or `reboot` must work there, as root".to_owned())
+            }
+            Self::Refused { next: Boot::Again(_), .. } => {
+                Some("kernel arguments take kexec there, as root; docs/profiles.md says what else does it".to_owned())
+            }
+            Self::Arguments { .. } => Some(
+                "a service there that loads a kernel for every reboot stands in the way (Debian: LOAD_KEXEC in /etc/default/kexec)"
+                    .to_owned(),
+            ),
             Self::Other(error) => error.help(),
             Self::Worker(_) => None,
         }
     }
 }
 
-/// Reboots the host of a worker, and connects to it again. `boot` is the boot that it is in.
+fn otherwise(added: &[String]) -> String {
+    if added.is_empty() { "without the arguments of ours".to_owned() } else { format!("with {}", added.join(" ")) }
+}
+
+/// Has the host of a worker start its kernel again, and connects to it then. `boot` is the boot that it is in.
 ///
 /// # Errors
 /// When it does not reboot, or is not back within the limit.
 pub async fn reboot(
     worker: Worker,
     boot: &str,
+    next: &Boot,
     host: &Host,
     program: &Program,
     options: &Options,
     limit: Nanos,
 ) -> Result<Connected, RebootError> {
     let deadline = Instant::now() + Duration::from(limit);
-    ask(&worker, host).await?;
+    ask(&worker, next, host).await?;
     // Until its agent has ended it is where it was.
     let mut seen = Seen::SameBoot;
     while Instant::now() < deadline && matches!(seen, Seen::SameBoot) {
@@ -92,15 +117,15 @@ pub async fn reboot(
     drop(worker);
     let mut pause = PAUSES.0;
     loop {
-        let next = Instant::now() + pause;
-        if next >= deadline {
+        let then = Instant::now() + pause;
+        if then >= deadline {
             return Err(seen.error(host, limit));
         }
-        tokio::time::sleep_until(next).await;
+        tokio::time::sleep_until(then).await;
         pause = (pause * 2).min(PAUSES.1);
         seen = match timeout_at(deadline, connect(host, program, options)).await {
             Ok(Ok(connected)) => match connected.worker.facts().await {
-                Ok(facts) if facts.boot_id != boot => return Ok(connected),
+                Ok(facts) if facts.boot_id != boot => return as_asked(connected, next, host).await,
                 Ok(_) => Seen::SameBoot,
                 Err(error) => Seen::Away(error.to_string()),
             },
@@ -109,6 +134,15 @@ pub async fn reboot(
             Err(_) => seen,
         };
     }
+}
+
+/// Whether its kernel was started as it was asked to be.
+async fn as_asked(connected: Connected, next: &Boot, host: &Host) -> Result<Connected, RebootError> {
+    let line = CommandLine::of(&connected.worker).await?;
+    if line.is_of(next) {
+        return Ok(connected);
+    }
+    Err(RebootError::Arguments { host: host.name.clone(), added: line.added().to_vec() })
 }
 
 /// What was last seen of a machine that was asked to reboot.
@@ -128,9 +162,9 @@ impl Seen {
 }
 
 /// Asks for it. That the way to the machine ends meanwhile is what was asked for.
-async fn ask(worker: &Worker, host: &Host) -> Result<(), RebootError> {
+async fn ask(worker: &Worker, next: &Boot, host: &Host) -> Result<(), RebootError> {
     let group = worker.group().await?;
-    let process = group.spawn(Command::new(["sh", "-c", "systemctl reboot || reboot"])).await?;
+    let process = group.spawn(Command::new(next.words())).await?;
     match process.wait(Some(ASKING)).await {
         Err(error) if error.is_lost() => Ok(()),
         Err(error) => Err(error.into()),
@@ -139,7 +173,7 @@ async fn ask(worker: &Worker, host: &Host) -> Result<(), RebootError> {
         Ok(finished) => {
             let said = last_lines(&finished.stderr);
             let why = if said.is_empty() { finished.ending.to_string() } else { said };
-            Err(RebootError::Refused { host: host.name.clone(), why })
+            Err(RebootError::Refused { host: host.name.clone(), why, next: next.clone() })
         }
     }
 }

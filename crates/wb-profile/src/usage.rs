@@ -66,6 +66,8 @@ struct Params {
     xml: Option<String>,
     tuned_adm_profile: Option<String>,
     irqbalance: Option<bool>,
+    #[serde(alias = "kernel-arguments")]
+    grub_args: Option<Words>,
     image: Option<Image>,
     disk: Option<Bytes>,
     network: Option<String>,
@@ -76,7 +78,7 @@ struct Params {
     tests: Option<Vec<String>>,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "force-guest-cpus",
     "force-guest-mem (MiB)",
     "force-no-vms",
@@ -86,6 +88,7 @@ const NAMES: [&str; 17] = [
     "xml",
     "tuned-adm-profile",
     "irqbalance",
+    "grub-args",
     "image",
     "disk",
     "network",
@@ -141,11 +144,6 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
     let Some(json) = json else { return Ok(named) };
     let bad = |what: String| BadUse::Params { text: text.to_owned(), what };
     let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
-    if given.keys().any(|key| key.replace('_', "-") == "grub-args") {
-        return Err(bad("kernel arguments of a host need a reboot there and another back: set them before, with \
-            --host-setup-script and --host-setup-script-reboot"
-            .to_owned()));
-    }
     let given = given.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect();
     let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(error.to_string()))?;
     params.say(&mut named).map_err(bad)?;
@@ -153,6 +151,23 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
         return Err(bad(fault));
     }
     Ok(named)
+}
+
+/// Words, in one text or each by itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Words {
+    One(String),
+    Each(Vec<String>),
+}
+
+impl Words {
+    fn list(self) -> Vec<String> {
+        match self {
+            Self::One(text) => text.split_whitespace().map(str::to_owned).collect(),
+            Self::Each(words) => words,
+        }
+    }
 }
 
 impl Params {
@@ -163,6 +178,8 @@ impl Params {
         let tuned = self.tuned_adm_profile.map(|name| ("tuned-profile".to_owned(), Setting::Text(name)));
         let balanced = self.irqbalance.map(|on| ("irqbalance".to_owned(), Setting::Flag(on)));
         profile.knobs.extend(tuned.into_iter().chain(balanced));
+        profile.kernel_arguments =
+            self.grub_args.map_or_else(|| std::mem::take(&mut profile.kernel_arguments), Words::list);
         let of_guests = Guests::default();
         let mut guests = profile.guests.clone().unwrap_or(of_guests);
         let before = guests.clone();
@@ -224,12 +241,20 @@ mod tests {
     }
 
     #[test]
+    fn kernel_arguments_are_words_or_a_list_of_them() {
+        for given in [r#"{"grub_args":"nosmt hugepages=4"}"#, r#"{"kernel-arguments":["nosmt","hugepages=4"]}"#] {
+            let all = asked_of(&[&format!("Localhost:{given}")]).unwrap();
+            assert_eq!(all[0].profile.kernel_arguments, ["nosmt", "hugepages=4"]);
+        }
+    }
+
+    #[test]
     fn what_means_nothing_is_refused() {
         let said = |word: &str| asked_of(&[word]).unwrap_err();
         assert!(said("Localhost:{\"force_guest_cpus\":2}").ends_with("this profile has no guests"));
         assert!(said("DefaultLibvirt:{\"force_guest_cpu\":2}").contains("unknown field"));
         assert!(said("DefaultLibvirt:{\"force_no_vms\":0}").contains("at least one"));
-        assert!(said("DefaultLibvirt:{\"grub_args\":\"x\"}").contains("reboot"));
+        assert!(said("TunedHost:{\"grub_args\":[\"a b\"]}").contains("no kernel argument"));
         assert!(said("Localhost,Localhost").contains("twice"));
         assert_eq!(said("Nope"), "there is no profile `Nope`");
     }

@@ -74,6 +74,9 @@ pub enum Event {
         worker: WorkerName,
         /// The boot that is to end.
         boot_id: String,
+        /// What its kernel is started with, where that is not left to the machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_line: Option<String>,
     },
     /// A reboot came to its end.
     RebootEnded(RebootEnded),

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use wb_fleet::{Host, Options, Program};
+use wb_fleet::{Host, Options, Program, connect};
 use wb_model::{Nanos, WorkerName};
+use wb_profile::boot::{Boot, CommandLine};
 use wb_profile::reboot::{RebootError, reboot};
 use wb_profile::script::Script;
 use wb_record::Event;
@@ -49,11 +50,58 @@ pub async fn set_up_hosts(
 ) -> Result<(), RunError> {
     let mut steps = Steps::open(folder)?;
     steps.run_script(ScriptKind::HostSetup, setup.script, setup.limit, crew, tell).await?;
-    match setup.reboot {
-        Some(limit) => steps.reboot(setup, limit, ways, crew, tell).await,
-        None => Ok(()),
-    }
+    let Some(limit) = setup.reboot else { return Ok(()) };
+    let sha256 = setup.script.sha256();
+    let due = |member: &&Member| {
+        let (worker, boot) = (member.worker.name(), &member.facts.boot_id);
+        steps.ran_in(ScriptKind::HostSetup, worker, &sha256, boot) == Some(boot)
+    };
+    let due = crew.members.iter().filter(due).map(|member| (member.clone(), Boot::Usual)).collect();
+    steps.reboot(due, limit, ways, crew, tell).await
 }
+
+/// Has the kernels of all hosts run with just these arguments beside their own. Those that cannot leave the crew.
+///
+/// # Errors
+/// When nothing can be recorded.
+pub async fn start_kernels(
+    folder: &Path,
+    arguments: &[String],
+    limit: Nanos,
+    ways: &Ways<'_>,
+    crew: &mut Crew,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let mut due = Vec::new();
+    for mut member in crew.members.clone() {
+        let name = &member.worker.name().clone();
+        let way = ways.hosts.iter().find(|host| host.name == *name);
+        let mut read = CommandLine::of(&member.worker).await;
+        // An agent that was lost is no reason to leave its machine as it is.
+        if let (Err(_), Some(host)) = (&read, way)
+            && let Ok(next) = connect(host, ways.program, ways.options).await
+        {
+            member = Member { address: member.address, ..Member::of(next.worker).await? };
+            read = CommandLine::of(&member.worker).await;
+        }
+        match read {
+            Ok(line) => match line.start(arguments) {
+                Some(next) if way.is_some() => due.push((member, next)),
+                Some(Boot::Again(_)) => leave_out(crew, name, NOT_HERE, Some(ELSEWHERE.to_owned()), tell),
+                Some(Boot::Usual) => tell(Told::Note(format!(
+                    "note: this machine's kernel still has arguments of a run from elsewhere, until its next reboot: {}",
+                    line.added().join(" ")
+                ))),
+                None => {}
+            },
+            Err(error) => leave_out(crew, name, &error.to_string(), None, tell),
+        }
+    }
+    if due.is_empty() { Ok(()) } else { Steps::open(folder)?.reboot(due, limit, ways, crew, tell).await }
+}
+
+const NOT_HERE: &str = "kernel arguments take a reboot, and the run would end with this machine";
+const ELSEWHERE: &str = "name other hosts with --hosts, and start the run from a machine that is not measured";
 
 /// A reboot that came to its end.
 struct Back {
@@ -64,30 +112,26 @@ struct Back {
 }
 
 impl Steps {
-    /// Reboots the hosts that are in the boot in which the script ran.
+    /// Has hosts start their kernels again, all at once.
     async fn reboot(
         &mut self,
-        setup: &HostSetup<'_>,
+        due: Vec<(Member, Boot)>,
         limit: Nanos,
         ways: &Ways<'_>,
         crew: &mut Crew,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let sha256 = setup.script.sha256();
-        let due = |member: &&Member| {
-            let (worker, boot) = (member.worker.name(), &member.facts.boot_id);
-            self.ran_in(ScriptKind::HostSetup, worker, &sha256, boot) == Some(boot)
-        };
-        let due: Vec<Member> = crew.members.iter().filter(due).cloned().collect();
         let mut running = FuturesUnordered::new();
-        for member in due {
+        for (member, next) in due {
             let (worker, from) = (member.worker.name().clone(), member.facts.boot_id.clone());
             let Some(host) = ways.hosts.iter().find(|host| host.name == worker) else { continue };
-            self.write(Event::RebootStarted { worker: worker.clone(), boot_id: from.clone() })?;
-            tell(Told::Note(format!("`{worker}` reboots")));
+            let command_line = if let Boot::Again(line) = &next { Some(line.clone()) } else { None };
+            let with = command_line.as_ref().map(|line| format!(" with {line}")).unwrap_or_default();
+            tell(Told::Note(format!("`{worker}` reboots{with}")));
+            self.write(Event::RebootStarted { worker: worker.clone(), boot_id: from.clone(), command_line })?;
             running.push(async move {
                 let start = Instant::now();
-                let result = again(member, host, &from, limit, ways).await;
+                let result = again(member, host, &from, &next, limit, ways).await;
                 Back { worker, from, result, seconds: start.elapsed().as_secs_f64() }
             });
         }
@@ -112,8 +156,15 @@ impl Steps {
 }
 
 /// The same member after a reboot of its host.
-async fn again(member: Member, host: &Host, boot: &str, limit: Nanos, ways: &Ways<'_>) -> Result<Member, RebootError> {
+async fn again(
+    member: Member,
+    host: &Host,
+    boot: &str,
+    next: &Boot,
+    limit: Nanos,
+    ways: &Ways<'_>,
+) -> Result<Member, RebootError> {
     let Member { worker, address, .. } = member;
-    let connected = reboot(worker, boot, host, ways.program, ways.options, limit).await?;
+    let connected = reboot(worker, boot, next, host, ways.program, ways.options, limit).await?;
     Ok(Member { address, ..Member::of(connected.worker).await? })
 }

@@ -18,7 +18,7 @@ use wb_record::{Event, Journal, Line, RecordError, RunFolder, files};
 
 use crate::Crew;
 
-pub use hosts::{HostSetup, Ways, set_up_hosts};
+pub use hosts::{HostSetup, Ways, set_up_hosts, start_kernels};
 pub use provisioning::{Desk, provision};
 pub use scripts::set_up_workers;
 

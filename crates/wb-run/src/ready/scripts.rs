@@ -87,7 +87,7 @@ impl Steps {
             Event::RebootEnded(ended) if ended.worker == *worker && ended.boot_id == from => {
                 Some(ended.next_boot_id.as_deref() == Some(to))
             }
-            Event::RebootStarted { worker: started, boot_id } if started == worker && boot_id == from => {
+            Event::RebootStarted { worker: started, boot_id, .. } if started == worker && boot_id == from => {
                 Some(from != to)
             }
             _ => None,

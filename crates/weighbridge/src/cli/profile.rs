@@ -1,6 +1,7 @@
 //! `weighbridge profile`.
 
 use clap::{Args, Subcommand};
+use wb_model::Nanos;
 
 use super::HostFlags;
 
@@ -55,4 +56,7 @@ pub(crate) struct RevertArgs {
     /// Which machines; without, this one
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
+    /// How long a reboot may take, where a kernel still has arguments of a profile
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) reboot_limit: Nanos,
 }

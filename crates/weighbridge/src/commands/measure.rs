@@ -13,7 +13,7 @@ use wb_run::resume::is_complete;
 use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{Hosts, Ready, State, close, made_ready, profiles, put};
+use super::crew::{Hosts, Ready, State, close, made_ready, profiles, put, require_elsewhere, start_kernels};
 use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
@@ -114,16 +114,18 @@ impl<'a> Measuring<'a> {
             let what = format!("`{command}` measures in one profile, and {} were named", profiles.len());
             return Err(Error::Usage { what, help: format!("name one, and `{command}` once for each") });
         }
+        require_elsewhere(&profiles, self.hosts)?;
         let program_sha256 = this_programs_hash()?;
         let (end, begun) = runtime()?.block_on(async {
             let cancel = cancelled_by_signals();
-            let hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            let mut hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
-            let means = Means { console, hosts: &hosts, publisher: publisher.as_ref(), program_sha256, cancel };
+            let means = Means { console, publisher: publisher.as_ref(), program_sha256, cancel, has_arguments };
             let mut ends = Ends::default();
             let mut result = Ok(());
             for named in &profiles {
-                match self.in_profile(named, &means, &mut plan, &mut ends).await {
+                match self.in_profile(named, &mut hosts, &means, &mut plan, &mut ends).await {
                     Ok(RunEnd::Interrupted) => break,
                     Ok(_) => {}
                     Err(error @ Error::State(_)) if profiles.len() > 1 => {
@@ -135,6 +137,9 @@ impl<'a> Measuring<'a> {
                         break;
                     }
                 }
+            }
+            if has_arguments && !self.as_started(&mut hosts).await? {
+                ends.unmet += 1;
             }
             if let Some(publisher) = publisher {
                 publisher.close().await?;
@@ -173,6 +178,7 @@ impl<'a> Measuring<'a> {
     async fn in_profile(
         &self,
         named: &Named,
+        hosts: &mut Hosts,
         means: &Means<'_>,
         plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
         ends: &mut Ends,
@@ -185,7 +191,14 @@ impl<'a> Measuring<'a> {
             ends.add(RunEnd::Complete);
             return Ok(RunEnd::Complete);
         }
-        let put = put(named, means.hosts, self.hosts, means.console);
+        // Not left off in the middle: a host that reboots has to come back from it.
+        if means.has_arguments || !ends.begun {
+            self.start_kernels(&named.profile.kernel_arguments, hosts).await?;
+        }
+        if *means.cancel.borrow() {
+            return interrupted(ends);
+        }
+        let put = put(named, hosts, self.hosts, means.console);
         let Some(state) = in_time(put, means.cancel.clone()).await else { return interrupted(ends) };
         let mut state = state?;
         let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
@@ -209,10 +222,22 @@ impl<'a> Measuring<'a> {
         Ok(end)
     }
 
-    /// Whether all that a profile's guests were asked to measure is complete, so that none has to be made to say so: by the
-    /// plan for those that there were.
+    /// Has the kernels of all hosts run as whatever starts those machines starts them; whether they do.
+    async fn as_started(&self, hosts: &mut Hosts) -> Result<bool, Error> {
+        let before = hosts.crew.members.len();
+        self.start_kernels(&[], hosts).await?;
+        Ok(hosts.crew.members.len() == before)
+    }
+
+    async fn start_kernels(&self, arguments: &[String], hosts: &mut Hosts) -> Result<(), Error> {
+        start_kernels(arguments, self.ready.reboot_limit, self.hosts, self.folder, hosts).await
+    }
+
+    /// Whether all that was asked for in a profile that takes guests or a reboot is complete, so that none is needed to say
+    /// so: by the plan for the workers that there were.
     fn is_complete(&self, named: &Named, plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>) -> bool {
-        if named.profile.guests.is_none() || self.referee.is_some() || !self.folder.join("run.json").is_file() {
+        let takes_long = named.profile.guests.is_some() || !named.profile.kernel_arguments.is_empty();
+        if !takes_long || self.referee.is_some() || !self.folder.join("run.json").is_file() {
             return false;
         }
         let Ok(head) = RunFolder::open(self.folder).and_then(|run| run.run_file()) else { return false };
@@ -261,10 +286,11 @@ impl<'a> Measuring<'a> {
 /// What measuring takes in every profile.
 struct Means<'a> {
     console: &'a Console,
-    hosts: &'a Hosts,
     publisher: Option<&'a Publisher>,
     program_sha256: String,
     cancel: watch::Receiver<bool>,
+    /// Whether any of the profiles has kernel arguments.
+    has_arguments: bool,
 }
 
 /// How the runs in all profiles ended.

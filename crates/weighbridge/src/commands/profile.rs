@@ -4,7 +4,7 @@ use wb_profile::image::order::Progress;
 use wb_profile::image::{self, Image};
 use wb_report::text::{Align, Table};
 
-use super::crew::{close, hosts, shelf};
+use super::crew::{close, hosts, kernels_back, shelf};
 use super::{print_text, runtime};
 use crate::cli::profile::{ImageArgs, ProfileCommand, RevertArgs, ShelfArgs, ShowArgs};
 use crate::console::{Console, tell};
@@ -71,7 +71,7 @@ fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
 /// Each agent puts back what one that was killed has left, at its start.
 fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = hosts(&args.hosts, console).await?;
+        let mut hosts = hosts(&args.hosts, console).await?;
         let mut well = hosts.crew.absent.is_empty();
         for member in &hosts.crew.members {
             let name = member.worker.name();
@@ -85,6 +85,15 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
                 None => {}
             }
             well &= left.fault.is_none();
+        }
+        for (name, came) in kernels_back(&mut hosts, args.reboot_limit, &args.hosts).await? {
+            match came {
+                Ok(added) => print_text(&format!("`{name}`: rebooted, without {added} of a profile\n"))?,
+                Err(error) => {
+                    error.warn();
+                    well = false;
+                }
+            }
         }
         close(hosts).await?;
         Ok(if well { Exit::Fine } else { Exit::FellShort })

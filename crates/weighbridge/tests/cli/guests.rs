@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use wb_agent::Worker;
 use wb_lab::Libvirt;
 use wb_model::WorkerName;
-use wb_profile::image::{Image, Options, ready};
+use wb_profile::image::{Base, Image, Options, ready};
 
 use crate::lab::{Lab, Ran};
 
@@ -21,29 +21,29 @@ const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 /// A folder for images that guests' user gets to, with one built into it; none, aloud, where none can be built.
 fn images() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let build = || {
-        let target = Path::new(PROGRAM).ancestors().nth(3)?.join("guest-images");
-        let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
-        let is_open = target.ancestors().skip(1).all(|path| mode(path) & 0o001 != 0);
-        let cache = if is_open { target } else { PathBuf::from("/var/tmp/weighbridge-guest-images") };
-        let image: Image = serde_json::from_str(IMAGE).unwrap();
-        let options = Options { cache: Some(cache.display().to_string()), ..Options::default() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let built = runtime.block_on(async {
-            let worker = Worker::here(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
-            let built = ready(&worker, &image, &options, &|_| {}).await;
-            worker.close().await.unwrap();
-            built
-        });
-        match built {
-            Ok(_) => Some(cache),
-            Err(why) => {
-                println!("SKIPPED: guests need an image: {why}");
-                None
-            }
-        }
-    };
-    BUILT.get_or_init(build).as_deref()
+    BUILT.get_or_init(|| built(IMAGE).map(|_| cache())).as_deref()
+}
+
+/// A folder for images that guests' user gets to.
+fn cache() -> PathBuf {
+    let target = Path::new(PROGRAM).ancestors().nth(3).unwrap().join("guest-images");
+    let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
+    let is_open = target.ancestors().skip(1).all(|path| mode(path) & 0o001 != 0);
+    if is_open { target } else { PathBuf::from("/var/tmp/weighbridge-guest-images") }
+}
+
+/// An image, built into that folder; none, aloud, where it cannot be.
+pub(crate) fn built(image: &str) -> Option<Base> {
+    let image: Image = serde_json::from_str(image).unwrap();
+    let options = Options { cache: Some(cache().display().to_string()), ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let built = runtime.block_on(async {
+        let worker = Worker::here(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
+        let built = ready(&worker, &image, &options, &|_| {}).await;
+        worker.close().await.unwrap();
+        built
+    });
+    built.inspect_err(|why| println!("SKIPPED: guests need an image: {why}")).ok()
 }
 
 /// A world with libvirt and images, and a lab; one at a time, since guests in software take a CPU each and more.

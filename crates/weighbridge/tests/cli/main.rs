@@ -9,8 +9,11 @@ mod faults;
 mod guests;
 mod hosts;
 mod import;
+mod kernels;
 mod kills;
 mod lab;
+#[path = "../machine/mod.rs"]
+mod machine;
 mod net;
 mod net_plan;
 mod plan;

@@ -4,6 +4,9 @@
 
 mod built;
 mod lab;
+#[path = "../machine/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod machine;
 mod secure;
 mod server;
 

@@ -29,6 +29,13 @@ pub(super) struct Asked {
     pub(super) groups: BTreeMap<String, Vec<WorkerName>>,
 }
 
+impl Asked {
+    /// Whether this machine is one of them.
+    pub(super) fn is_here(&self) -> bool {
+        self.places.is_empty() || self.places.iter().any(|place| place.here().is_some())
+    }
+}
+
 impl Place {
     pub(super) fn name(&self) -> &WorkerName {
         match self {

@@ -1,6 +1,7 @@
 //! From flags to the workers of a run, and their end.
 
 mod hosts;
+mod kernels;
 mod ready;
 mod state;
 mod targets;
@@ -8,7 +9,7 @@ mod targets;
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
-use wb_fleet::{Address, FleetError, Options, Params, Program, connect_all};
+use wb_fleet::{Address, FleetError, Host, Options, Params, Program, connect_all};
 use wb_model::WorkerName;
 use wb_run::{Crew, Member};
 
@@ -18,6 +19,7 @@ use crate::cli::HostFlags;
 use crate::console::Console;
 use crate::error::Error;
 
+pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
 pub(crate) use self::state::{State, localhost, profiles, put, shelf};
 
@@ -29,6 +31,8 @@ pub(crate) struct Hosts {
     /// Their workers.
     pub(crate) crew: Crew,
     reached: BTreeMap<WorkerName, Reached>,
+    /// Those that are not this machine.
+    others: Vec<Host>,
 }
 
 /// How a machine was reached, and what is said of it.
@@ -62,7 +66,7 @@ async fn assembled(
     let Asked { places, groups } = asked;
     if places.is_empty() {
         let reached = BTreeMap::from([(WorkerName::local(), of_this_machine(flags, &WorkerName::local())?)]);
-        return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached });
+        return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached, others: Vec::new() });
     }
     let mut crew = Crew { groups, absent, ..Crew::default() };
     let mut reached = BTreeMap::new();
@@ -74,15 +78,16 @@ async fn assembled(
         crew.members.push(Member { address, ..Member::of(worker).await? });
         reached.insert(name.clone(), of_this_machine(flags, name)?);
     }
-    for host in places.iter().filter_map(Place::there) {
+    let others: Vec<Host> = places.iter().filter_map(Place::there).cloned().collect();
+    for host in &others {
         let address = Some(host.address.clone());
         reached.insert(host.name.clone(), Reached { params: host.params.clone(), address });
     }
-    reach(&mut crew, &places, flags, console).await?;
+    reach(&mut crew, &others, flags, console).await?;
     // In the order in which they were asked for: roles follow it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     crew.members.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(Hosts { crew, reached })
+    Ok(Hosts { crew, reached, others })
 }
 
 /// What is said of this machine.
@@ -102,13 +107,12 @@ fn program() -> Result<Program, Error> {
 }
 
 /// Connects to the hosts that are not this machine, all at once.
-async fn reach(crew: &mut Crew, places: &[Place], flags: &HostFlags, console: &Console) -> Result<(), Error> {
-    let hosts: Vec<_> = places.iter().filter_map(Place::there).cloned().collect();
+async fn reach(crew: &mut Crew, hosts: &[Host], flags: &HostFlags, console: &Console) -> Result<(), Error> {
     if hosts.is_empty() {
         return Ok(());
     }
     let mut failed = Vec::new();
-    for connected in connect_all(&hosts, &program()?, &options(flags)).await {
+    for connected in connect_all(hosts, &program()?, &options(flags)).await {
         match connected {
             Ok(connected) => {
                 hosts::tell(&connected, console).await?;

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use tokio::sync::watch;
-use wb_fleet::Host;
 use wb_model::Nanos;
 use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
@@ -11,8 +10,8 @@ use wb_profile::script::Script;
 use wb_run::Crew;
 use wb_run::ready::{Desk, HostSetup, LeftOut, Told, Ways, provision, set_up_hosts, set_up_workers};
 
-use super::hosts::{Asked, Place, asked};
-use super::{Hosts, assembled, options, program, targets};
+use super::hosts::{Asked, asked};
+use super::{Hosts, assembled, kernels, options, program, targets};
 use crate::cli::{HostFlags, ReadyFlags};
 use crate::commands::this_program;
 use crate::console::Console;
@@ -25,6 +24,8 @@ pub(crate) struct Ready {
     reboot: Option<Nanos>,
     worker_script: Option<Script>,
     limit: Nanos,
+    /// How long a reboot may take.
+    pub(crate) reboot_limit: Nanos,
 }
 
 impl Ready {
@@ -42,6 +43,7 @@ impl Ready {
             reboot: flags.host_setup_script_reboot.then_some(flags.reboot_limit),
             worker_script: script(&flags.worker_setup_script)?,
             limit: flags.script_limit,
+            reboot_limit: flags.reboot_limit,
         })
     }
 
@@ -72,7 +74,6 @@ pub(crate) async fn made_ready(
 async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, console: &Console) -> Result<Hosts, Error> {
     let asked = asked(flags)?;
     require_others(ready, &asked)?;
-    let others: Vec<Host> = asked.places.iter().filter_map(Place::there).cloned().collect();
     let left_out = match ready.provisioners.is_empty() {
         true => LeftOut::new(),
         false => provisioned(ready, &asked, flags, folder).await?,
@@ -82,7 +83,7 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     if let Some(script) = &ready.host_script {
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
         let (program, options) = (program()?, options(flags));
-        let ways = Ways { hosts: &others, program: &program, options: &options };
+        let ways = Ways { hosts: &hosts.others, program: &program, options: &options };
         set_up_hosts(folder, &setup, &ways, &mut hosts.crew, &mut tell).await?;
         require_some(&hosts.crew)?;
     }
@@ -103,14 +104,10 @@ async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &P
 
 /// Refuses to reboot this machine, before anything is done.
 fn require_others(ready: &Ready, asked: &Asked) -> Result<(), Error> {
-    let is_here = asked.places.is_empty() || asked.places.iter().any(|place| place.here().is_some());
-    if ready.reboot.is_none() || !is_here {
+    if ready.reboot.is_none() || !asked.is_here() {
         return Ok(());
     }
-    Err(Error::Usage {
-        what: "--host-setup-script-reboot would reboot this machine, and the run would end with it".to_owned(),
-        help: "name other hosts with --hosts, and start the run from a machine that is not measured".to_owned(),
-    })
+    Err(kernels::would_reboot("--host-setup-script-reboot".to_owned()))
 }
 
 /// Where nobody is left, there is nothing to measure on.
@@ -124,7 +121,7 @@ fn require_some(crew: &Crew) -> Result<(), Error> {
     }
 }
 
-fn tell(told: Told) {
+pub(super) fn tell(told: Told) {
     match told {
         Told::Note(text) => crate::console::tell!("{text}"),
         Told::LeftOut { what, help } => {

@@ -1,0 +1,90 @@
+//! A host whose kernel really starts again: with a profile's kernel arguments, without them, and after a set-up script.
+
+use std::process::Stdio;
+
+use wb_lab::eventually;
+
+use crate::guests::built;
+use crate::lab::Lab;
+use crate::machine::Machine;
+
+const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
+/// Whether the kernel has the argument, after a while.
+const SEES: &str = r#"
+name = "sees"
+summary = "whether the kernel has an argument"
+version = 1
+command = ["sh", "-c", "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))"]
+"#;
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
+
+#[test]
+#[ignore = "starts a machine in software, and its kernel six times"]
+fn a_kernel_has_the_arguments_of_a_profile_for_as_long_as_that() {
+    let Some(base) = built(IMAGE) else { return };
+    let lab = Lab::new();
+    lab.define_figure("sees", SEES);
+    lab.define_figure("long", &SEES.replace("\"sees\"", "\"long\"").replace("sleep 0", "sleep 600"));
+    let machine = Machine::start(&lab.path(""), &base, "box", true);
+    let seen = || {
+        String::from_utf8(machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").stdout)
+            .unwrap()
+    };
+    let before = seen();
+    assert!(before.contains("LABEL=weighbridge") && !before.contains("audit"), "{before}");
+    let line = |line: &str| format!("{line} {QUICK} --ssh-config {}", machine.way().display());
+
+    let both = "--profiles Localhost,TunedHost:{\"grub_args\":\"audit=0\",\"sets\":[]} --into R";
+    let ran = lab.weighbridge(&line(&format!("run sees {both} --json")));
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), machine.console());
+    let study = ran.json();
+    let median = |at: usize| study["cells"][at]["metrics"][0]["summary"]["median"].as_f64();
+    assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.seen());
+    assert!(ran.err.contains("`box` reboots with ") && ran.err.contains("weighbridge.added audit=0"), "{}", ran.err);
+    assert_eq!(seen(), before);
+    let asked = || {
+        let journal = lab.journal("R").into_iter();
+        journal.filter(|line| line["event"] == "reboot-started").map(|line| line["command_line"].is_string())
+    };
+    assert_eq!(asked().collect::<Vec<_>>(), [true, false]);
+    // What is complete takes no reboot to be known.
+    let again = lab.weighbridge(&line(&format!("run sees {both}")));
+    assert!([3, 4].contains(&again.code), "{}", again.seen());
+    assert_eq!(asked().count(), 2);
+
+    // A controller that is killed in the middle leaves a kernel that is started as ever when somebody asks for it.
+    let profile = "--profiles TunedHost:{\"grub_args\":[\"audit=0\"],\"sets\":[]}";
+    let mut run = lab.command(&line(&format!("run long {profile} --into K"))).stderr(Stdio::null()).spawn().unwrap();
+    let journal = || std::fs::read_to_string(lab.path("K/journal.jsonl")).unwrap_or_default();
+    let begun = std::time::Instant::now();
+    while !journal().contains("attempt-started") {
+        assert!(begun.elapsed().as_secs() < 300, "{}\n{}", journal(), machine.console());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    eventually("the end of its agent", || seen().contains("audit=0"));
+    let revert = format!("profile revert --hosts box --ssh-config {}", machine.way().display());
+    let reverted = lab.weighbridge(&revert);
+    assert!(reverted.code == 0 && reverted.out.contains("rebooted, without audit=0"), "{}", reverted.seen());
+    assert_eq!(seen(), before);
+
+    // A set-up script, and the boot after it.
+    lab.write("script", "#!/bin/sh\necho $WEIGHBRIDGE_WORKER > /root/set-up\n");
+    let ran = lab.weighbridge(&line("run sees --into S --host-setup-script script --host-setup-script-reboot"));
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.seen(), machine.console());
+    let ended = lab.journal("S").into_iter().find(|line| line["event"] == "reboot-ended").unwrap();
+    assert_eq!(ended["outcome"], "done", "{ended}");
+    assert_ne!(ended["next_boot_id"], ended["boot_id"]);
+    assert_eq!(String::from_utf8(machine.log_in("cat /root/set-up").stdout).unwrap(), "box\n");
+}
+
+#[test]
+fn this_machine_is_not_rebooted_for_a_profile() {
+    let lab = Lab::new();
+    lab.define_figure("sees", SEES);
+    let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.err.contains("the kernel arguments of `Localhost` would reboot this machine"), "{}", ran.err);
+    assert!(!lab.path("R").exists());
+}
