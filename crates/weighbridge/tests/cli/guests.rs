@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wb_agent::Worker;
-use wb_lab::Libvirt;
+use wb_lab::{Libvirt, eventually};
 use wb_model::WorkerName;
 use wb_profile::image::{Base, Image, Options, ready};
 
@@ -74,6 +74,36 @@ impl World {
         self.lab.ran(&mut self.command(&words))
     }
 
+    /// sshd in it, and the way there in the lab's file `way`.
+    fn sshd(&self) -> Server {
+        let path = |name: &str| self.lab.path(name).display().to_string();
+        for key in ["user", "host"] {
+            let words = ["-q", "-t", "ed25519", "-N", "", "-f", &path(key)];
+            assert!(Command::new("ssh-keygen").args(words).status().unwrap().success());
+        }
+        let known = format!("127.0.0.1 {}", std::fs::read_to_string(path("host.pub")).unwrap());
+        self.lab.write("known", &known);
+        let way = "Host *\nIdentityFile USER\nIdentitiesOnly yes\nUserKnownHostsFile KNOWN\n";
+        self.lab.write("way", &way.replace("USER", &path("user")).replace("KNOWN", &path("known")));
+        let text = format!(
+            "ListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             SetEnv XDG_CACHE_HOME={} WEIGHBRIDGE_CACHE={}\n",
+            path("host"),
+            path("user.pub"),
+            path("cache"),
+            self.images.display()
+        );
+        self.lab.write("sshd.conf", &text);
+        let words = format!("mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {}", path("sshd.conf"));
+        let log = std::fs::File::create(path("sshd.log")).unwrap();
+        let mut command = self.libvirt.command(&self.lab.path(""), "sh");
+        let server = Server(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
+        eventually("sshd", || {
+            self.libvirt.says(&["ss", "-Hltn", "sport", "=", ":22"]).is_some_and(|it| !it.is_empty())
+        });
+        server
+    }
+
     /// What is to be there after as it was before.
     fn seen(&self) -> BTreeMap<&'static str, String> {
         let images = format!("find /var/lib/libvirt /var/lib/weighbridge {} 2>/dev/null | sort", self.images.display());
@@ -96,6 +126,16 @@ impl World {
         ]
         .map(|(what, script)| (what, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
         .into()
+    }
+}
+
+/// Ended with what it serves.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -239,6 +279,25 @@ fn guests_that_do_not_come_are_told_within_their_limit() {
     if kvm.code == 1 {
         assert!(kvm.err.contains("the processor runs no guests here"), "{}", kvm.err);
     }
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
+fn a_guest_on_a_host_far_away_is_reached_through_it() {
+    let Some(world) = World::new() else { return };
+    let sshd = world.sshd();
+    let before = world.seen();
+    let config = world.lab.path("way").display().to_string();
+    let line = format!("run steady {QUICK} --hosts far:root@127.0.0.1 --ssh-config {config} --into R");
+    let ran = world.run(&line, &small("DefaultLibvirt", ""));
+    assert_eq!(ran.code, 0, "{}\n{}", ran.seen(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
+    let kept = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&kept("profile-0.json")).unwrap();
+    assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
+    assert!(kept("console-0@far-vm1.log").contains("login:"));
+    assert!(world.lab.path("R/environment/world-0-before@far.json").exists());
+    assert_eq!(world.seen(), before);
+    drop(sshd);
 }
 
 #[test]
