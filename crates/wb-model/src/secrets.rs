@@ -125,6 +125,17 @@ fn after_value(value: &str) -> Next {
     quote.filter(|quote| !value[1..].contains(*quote)).map_or(Next::Plain, Next::Within)
 }
 
+/// The lines of a file of settings with their secrets masked: `password = abc` and whatever a command line may hold.
+pub fn masked_lines(text: &str) -> String {
+    let line = |line: &str| match line.split_once('=') {
+        Some((name, value)) if is_secret(name) && value.starts_with(' ') && name.split_whitespace().count() == 1 => {
+            format!("{name}= {MASK}")
+        }
+        _ => masked_words(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Options separated by commas, with their secrets masked: `user=x,password=***`.
 pub fn masked_options(options: &str) -> String {
     options.split(',').map(masked).collect::<Vec<_>>().join(",")
@@ -170,6 +181,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn settings_of_a_file_are_masked_line_by_line() {
+        let text = "# key = what opens\nport = 1\n  password = a b\ntoken=abc\nsecret =\n";
+        assert_eq!(masked_lines(text), "# key = what opens\nport = 1\n  password = ***\ntoken=***\nsecret =\n");
+    }
 
     #[test]
     fn secrets_are_masked_wherever_they_stand() {

@@ -18,6 +18,7 @@ use wb_sys::undo::Step;
 
 use crate::error::{ProfileError, Why};
 use crate::guest::{self, Made};
+use crate::host::run;
 use crate::profile::{Named, Paired, Profile};
 use crate::site::Site;
 
@@ -99,7 +100,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
             let (guests, made, consoles): (Vec<Worker>, Vec<Made>, Vec<String>) = guests.into_iter().collect();
             let standing = Standing {
                 name: named.name.clone(),
-                profile: named.profile.clone(),
+                profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
                 knobs,
                 guests: made,
@@ -129,6 +130,7 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
     }
     for paired in &profile.commands {
         site.group.change(step(paired), Some(APPLIED.to_owned())).await?;
+        require_applied(paired, site).await?;
     }
     let wanted: BTreeMap<String, String> =
         profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
@@ -140,6 +142,12 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
         Some(guests) => Some(guest::start(guests, site).await?),
     };
     Ok((knobs, running))
+}
+
+/// That a command was carried out says nothing of what came of it.
+async fn require_applied(paired: &Paired, site: &Site<'_>) -> Result<(), Why> {
+    let is_so = run(site.group, ["sh", "-c", &paired.is]).await;
+    is_so.map(drop).map_err(|_| Why::NotSo { command: paired.name.clone(), is: paired.is.trim().to_owned() })
 }
 
 /// The state of commands that were carried out.

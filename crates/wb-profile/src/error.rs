@@ -28,6 +28,14 @@ pub enum Why {
     /// Only root can.
     #[error("guests need root's rights, and the agent has a user's")]
     NotRoot,
+    /// A command of a profile that changed nothing.
+    #[error("the command `{command}` ran, and what it is to make so is not so: `{is}` says no")]
+    NotSo {
+        /// Its name.
+        command: String,
+        /// What says whether it is so.
+        is: String,
+    },
     /// A program that is not there.
     #[error("there is no program `{program}`: `apt-get install {package}` brings it")]
     NoProgram {

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_knobs::tune::Wanted;
+use wb_model::secrets::masked_lines;
 use wb_model::{Bytes, Nanos, ProfileName};
 
 use crate::boot;
@@ -44,6 +45,27 @@ impl Profile {
         let Self { sets, knobs, files, commands, kernel_arguments, guests, .. } = self;
         let lists = [sets.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
         lists.into_iter().all(|is_empty| is_empty) && knobs.is_empty() && guests.is_none()
+    }
+
+    /// What it makes of a host, without what it is for and what it is measured with.
+    #[must_use]
+    pub fn state(&self) -> Self {
+        Self { summary: String::new(), tests: None, ..self.clone() }
+    }
+
+    /// As it is recorded: what sounds like a secret in texts of the user's is masked.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let mut shown = self.clone();
+        for file in &mut shown.files {
+            file.text = masked_lines(&file.text);
+        }
+        for Paired { name: _, is, apply, revert } in &mut shown.commands {
+            for script in [is, apply, revert] {
+                *script = masked_lines(script);
+            }
+        }
+        shown
     }
 
     /// As a file has it.

@@ -47,6 +47,28 @@ pub enum RunError {
         /// The start of the hash of the file now.
         now: String,
     },
+    /// A cell that others have measured.
+    #[error("`{cell}` was measured in this folder by {before}, and is to be by {now}")]
+    OtherWorkers {
+        /// Which cell.
+        cell: Box<CellId>,
+        /// Who has.
+        before: String,
+        /// Who is to.
+        now: String,
+    },
+    /// A cell that was measured on another machine of the same name.
+    #[error("`{cell}` was measured in this folder on another machine than `{worker}` is: {before}, now {now}")]
+    OtherMachine {
+        /// Which cell.
+        cell: Box<CellId>,
+        /// The worker.
+        worker: WorkerName,
+        /// What it was.
+        before: String,
+        /// What it is.
+        now: String,
+    },
     /// A cell whose parameters are not all known.
     #[error("`{cell}` has open values: {open}")]
     Open {

@@ -1,8 +1,10 @@
 //! Going on in a folder that has been worked on: what is complete stays, what is defined otherwise is refused.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use wb_model::param::differences;
+use wb_model::{Facts, Team, WorkerName, counted};
 use wb_plan::{Plan, Sampling};
 use wb_record::{CellDefinition, Entry, History, RunFolder};
 use wb_study::Studied;
@@ -10,6 +12,7 @@ use wb_tests::Registry;
 
 use crate::RunError;
 use crate::cells::{Measuring, Next};
+use crate::crew::Crew;
 
 /// Refuses a plan with a cell that the folder has under another key.
 pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
@@ -75,6 +78,75 @@ pub fn check_programs(cell: &Measuring, run: &RunFolder) -> Result<(), RunError>
         }
     }
     Ok(())
+}
+
+/// Refuses a cell that has samples of other machines, or of another division of labour among them: they would be no series.
+/// What the workers are called does not matter.
+pub fn check_machines(cell: &Measuring, run: &RunFolder, earlier: &[Entry], crew: &Crew) -> Result<(), RunError> {
+    let id = &cell.cell.id;
+    let definitions = run.definitions(id)?;
+    let Some(before) = definitions.of(id).filter(|_| !cell.studied.is_empty()) else { return Ok(()) };
+    let (before, now) = (&before.teams, &cell.definition.teams);
+    let shape = |teams: &[Team]| teams.iter().map(|team| team.servers.len()).collect::<Vec<_>>();
+    let is_divided_so = before.is_empty() || now.is_empty() || shape(before) == shape(now);
+    let here = crew.members.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
+    // Of the last time that all of them were there.
+    let had_all =
+        |entry: &&Entry| entry.cells.contains(id) && machines(before, &entry.facts).iter().all(|it| it.1.is_some());
+    let Some(entry) = earlier.iter().rev().find(had_all) else { return Ok(()) };
+    let [were, are] = [machines(before, &entry.facts), machines(now, &here)];
+    let other = were.iter().zip(&are).find(|((_, one), (_, other))| !is_same(*one, *other));
+    match other {
+        None if is_divided_so && were.len() == are.len() => Ok(()),
+        Some(((was, Some(before)), (worker, Some(now)))) if was == worker => Err(RunError::OtherMachine {
+            cell: Box::new(id.clone()),
+            worker: (*worker).clone(),
+            before: shown(before),
+            now: shown(now),
+        }),
+        _ => {
+            let [before, now] = [before, now].map(|teams| told(teams));
+            Err(RunError::OtherWorkers { cell: Box::new(id.clone()), before, now })
+        }
+    }
+}
+
+/// The workers of teams, each once, and what they are where that is known.
+fn machines<'a>(teams: &'a [Team], facts: &'a BTreeMap<WorkerName, Facts>) -> Vec<(WorkerName, Option<&'a Facts>)> {
+    let mut names: Vec<WorkerName> = Vec::new();
+    for name in teams.iter().flat_map(|team| [&team.worker].into_iter().chain(&team.servers)) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if names.is_empty() {
+        names.push(WorkerName::local());
+    }
+    names.into_iter().map(|name| (name.clone(), facts.get(&name))).collect()
+}
+
+/// Whether two are the same machine, as far as can be told: in the same boot, or alike in another.
+fn is_same(one: Option<&Facts>, other: Option<&Facts>) -> bool {
+    // One that is not there measures nothing.
+    let (Some(one), Some(other)) = (one, other) else { return true };
+    one.boot_id == other.boot_id || shown(one) == shown(other)
+}
+
+fn shown(facts: &Facts) -> String {
+    format!("{} with {} of {}", facts.hostname, counted(facts.cpus.len(), "CPU"), facts.cpu_model)
+}
+
+/// Who is in the teams of a cell.
+fn told(teams: &[Team]) -> String {
+    if teams.is_empty() {
+        return format!("`{}`", WorkerName::local());
+    }
+    let names = |all: &[WorkerName]| all.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let team = |Team { worker, servers }: &Team| match servers[..] {
+        [] => format!("`{worker}`"),
+        _ => format!("`{worker}` with its servers on {}", names(servers)),
+    };
+    teams.iter().map(team).collect::<Vec<_>>().join(", ")
 }
 
 /// Samples of a cell do the same work for good, whatever time they are asked to take later: says so where it matters.

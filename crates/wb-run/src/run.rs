@@ -79,16 +79,17 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     resume::check(&plan, &run, &history)?;
     let tools = provenance::require(&mut plan, registry, &crew).await?;
 
+    let earlier = run.run_file()?.entries;
     let mut cells = Vec::new();
     for cell in &plan.cells {
         let measuring = measuring(cell, &plan, registry, &tools, &crew, &history)?;
         resume::check_programs(&measuring, &run)?;
+        resume::check_machines(&measuring, &run, &earlier, &crew)?;
         cells.push(measuring);
     }
     let wanted = |at: usize| matches!(next(&cells, at, job.referee, &plan.sampling), Next::Attempt(..));
     let open = (0..cells.len()).filter(|at| wanted(*at)).count();
     watch(started(&cells, &plan, open));
-    let earlier = run.run_file()?.entries;
     if open == 0 && !earlier.is_empty() {
         define(&run, &cells)?;
         let bench = Bench {

@@ -139,6 +139,9 @@ impl Diagnostic for Error {
             Self::Run(wb_run::RunError::Rebuilt { .. }) => {
                 Some(Box::new("another folder (--into) measures the new one; samples of both would be no series"))
             }
+            Self::Run(wb_run::RunError::OtherWorkers { .. } | wb_run::RunError::OtherMachine { .. }) => Some(Box::new(
+                "choose another folder with --into for these machines; `weighbridge compare` holds both against each other",
+            )),
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
             }
@@ -240,7 +243,7 @@ impl Error {
         }
         match self {
             Self::Nothing { .. } => Exit::Nothing,
-            Self::FellShort { .. } => Exit::FellShort,
+            Self::FellShort { .. } | Self::Run(wb_run::RunError::Lost { .. }) => Exit::FellShort,
             Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
         }

@@ -32,8 +32,15 @@ fn tell(line: &str) {
 /// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
 pub(super) fn restore(root: &SysRoot) -> LeftBehind {
     let mut left = LeftBehind::default();
-    if !UndoLog::changes(root).is_ok_and(|changes| changes.iter().any(is_ours)) {
-        return left;
+    match UndoLog::changes(root) {
+        Ok(changes) if changes.iter().any(is_ours) => {}
+        Ok(_) => return left,
+        Err(error) => {
+            let fault = format!("whether a run that was killed has left something changed is not known: {error}");
+            tell(&format!("warning: {fault}"));
+            left.fault = Some(fault);
+            return left;
+        }
     }
     match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
         Ok(undone) => {

@@ -34,7 +34,7 @@ pub struct Source {
     /// The folders of its runs.
     pub runs: Vec<PathBuf>,
     /// Which profile is taken for which: by the name in this source, the name that it is compared as. A profile whose
-    /// own name is taken by another one is left out.
+    /// own name is taken by another one is left out, and so is one of a later source where the first has taken its own away.
     pub profiles: BTreeMap<String, String>,
 }
 
@@ -123,6 +123,11 @@ impl Source {
             None => self.profiles.values().all(|name| name != profile).then_some(profile),
         }
     }
+
+    /// Whether it has nothing by this name, since what it has is compared as another: then others are not held against it.
+    fn gives_away(&self, profile: &str) -> bool {
+        self.profiles.contains_key(profile) && self.profiles.values().all(|name| name != profile)
+    }
 }
 
 /// Reads the folders of all sources, in parallel. What is malformed among them is named and left out.
@@ -164,6 +169,7 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
         match parsed {
             Ok(parsed) => {
                 let profile = sources[place.build].compared_as(&file.profile);
+                let profile = profile.filter(|name| place.build == 0 || !sources[0].gives_away(name));
                 let odd = profile.map(|profile| merge(&mut read.builds, place, profile, &file, &parsed)).transpose()?;
                 let odd = parsed.odd.into_iter().chain(odd.flatten());
                 read.warnings.extend(odd.map(|what| Warning { path: file.path.clone(), what }));
@@ -258,5 +264,8 @@ mod tests {
         assert_eq!(source.compared_as("DefaultLibvirt"), Some("Localhost"));
         assert_eq!(source.compared_as("Localhost"), None);
         assert_eq!(source.compared_as("Tuned"), Some("Tuned"));
+        assert!(source.gives_away("DefaultLibvirt") && !source.gives_away("Localhost"));
+        source.profiles.insert("Localhost".to_owned(), "DefaultLibvirt".to_owned());
+        assert!(!source.gives_away("DefaultLibvirt") && !source.gives_away("Localhost"));
     }
 }

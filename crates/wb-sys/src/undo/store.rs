@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ struct Header {
     #[serde(rename = "weighbridge-undo-log")]
     format: u32,
 }
+
+/// It has what files held before, which is not for everybody.
+const PRIVATE: u32 = 0o600;
 
 /// The folder of a machine's log.
 #[derive(Debug)]
@@ -111,7 +114,7 @@ impl Store {
         let path = self.log();
         let text = serde_json::to_string(line).map_err(io::Error::from).map_err(io_error("write", &path))?;
         let write = || {
-            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            let mut file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path)?;
             let length = file.metadata()?.len();
             let header = if length == 0 { header() } else { String::new() };
             let written = file.write_all(format!("{header}{text}\n").as_bytes()).and_then(|()| file.sync_all());

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
-use wb_model::secrets::{masked_arguments, masked_value, masked_words, without_passwords};
+use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words, without_passwords};
 use wb_plan::{Plan, Workers, masked};
-use wb_profile::Named;
-use wb_record::RunFolder;
+use wb_profile::{Named, Profile, Standing};
+use wb_record::{RunFolder, files};
 use wb_run::environment::keep_consoles;
 use wb_run::resume::is_complete;
 use wb_run::{Job, Publisher, Referee, RunEnd};
@@ -191,6 +191,7 @@ impl<'a> Measuring<'a> {
             ends.add(RunEnd::Complete);
             return Ok(RunEnd::Complete);
         }
+        self.require_same_profile(named)?;
         // Not left off in the middle: a host that reboots has to come back from it.
         if means.has_arguments || !ends.begun {
             self.start_kernels(&named.profile.kernel_arguments, hosts).await?;
@@ -220,6 +221,25 @@ impl<'a> Measuring<'a> {
         kept?;
         ends.add(end);
         Ok(end)
+    }
+
+    /// Refuses a profile that is otherwise than the one of its name in which this folder has samples.
+    fn require_same_profile(&self, named: &Named) -> Result<(), Error> {
+        if !self.folder.join("run.json").is_file() {
+            return Ok(());
+        }
+        let run = RunFolder::open(self.folder)?;
+        let head = run.run_file()?;
+        let Some((entry, _)) = head.last_of(&named.name) else { return Ok(()) };
+        let recorded: Option<Vec<Standing>> = files::read_json(&run.environment(&format!("profile-{entry}")))?;
+        let before = recorded.and_then(|mut all| all.pop()).map(|standing| standing.profile).unwrap_or_default();
+        if before.state() == recorded_as(&named.profile).state() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            what: format!("{} was measured in another `{}` than this one", self.folder.display(), named.name),
+            help: "choose another folder with --into, or give this profile a file and a name of its own".to_owned(),
+        })
     }
 
     /// Has the kernels of all hosts run as whatever starts those machines starts them; whether they do.
@@ -320,6 +340,12 @@ async fn in_time<T>(wanted: impl Future<Output = T>, mut cancel: watch::Receiver
         done = wanted => Some(done),
         _ = cancel.wait_for(|cancelled| *cancelled) => None,
     }
+}
+
+/// A profile as it is recorded.
+fn recorded_as(profile: &Profile) -> Profile {
+    let masked = serde_json::to_value(profile.without_secrets()).map(masked_json);
+    masked.and_then(serde_json::from_value).unwrap_or_default()
 }
 
 /// What is recorded of what the user said of the run.

@@ -141,3 +141,29 @@ fn a_worker_that_is_lost_ends_what_needs_it_and_the_rest_goes_on() {
     assert!(ended.iter().any(|by| by.contains("its worker `b` is lost")), "{ended:?}");
     assert_eq!(lab.processes_left(), [""; 0]);
 }
+
+#[test]
+fn samples_of_another_machine_are_no_more_of_the_same() {
+    let lab = Lab::new();
+    let line = format!("run steady {QUICK} --into R");
+    assert_eq!(lab.weighbridge(&line).code, 0);
+    // As if it had been measured elsewhere.
+    let path = lab.path("R/run.json");
+    let mut head: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let facts = head["entries"][0]["facts"]["local"].as_object_mut().unwrap();
+    facts.insert("boot_id".to_owned(), "elsewhere".into());
+    std::fs::write(&path, head.to_string()).unwrap();
+    assert_eq!(lab.weighbridge(&line).code, 4, "the same machine in another boot");
+    head["entries"][0]["facts"]["local"]["hostname"] = "elsewhere".into();
+    std::fs::write(&path, head.to_string()).unwrap();
+    let ran = lab.weighbridge(&line);
+    assert!(ran.code == 1 && ran.err.contains("on another machine than `local` is: elsewhere with"), "{}", ran.seen());
+}
+
+#[test]
+fn an_inventory_of_nobody_measures_nowhere() {
+    let lab = Lab::new();
+    lab.write("hosts.toml", "");
+    let ran = lab.weighbridge("run steady --inventory hosts.toml --into R");
+    assert!(ran.code == 1 && ran.err.contains("the inventory hosts.toml has no hosts"), "{}", ran.seen());
+}

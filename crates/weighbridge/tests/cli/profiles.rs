@@ -172,3 +172,40 @@ fn profiles_are_listed_shown_and_planned() {
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
+
+#[test]
+fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
+    let Some(_machine) = machine() else { return };
+    let lab = Lab::new();
+    let [file, _] = mine(&lab);
+    let profile = |more: &str| {
+        let text = format!(
+            "summary = \"mine\"\n{more}\n[[files]]\npath = \"{}\"\ntext = \"password = planted-one\\nport = 1\\n\"\n\
+             [[commands]]\nname = \"c\"\nis = \"true\"\napply = \"x --token planted-two\"\nrevert = \"true\"\n",
+            file.display()
+        );
+        lab.write("config/weighbridge/profiles.d/Mine.toml", &text);
+    };
+    profile("");
+    let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    let kept = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
+    assert!(kept.contains("port = 1") && !kept.contains("planted"), "{kept}");
+    // What it is for is not what it does.
+    profile("tests = [\"$@\"]");
+    assert_eq!(lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).code, 4);
+    profile("[knobs]\naslr = 1");
+    let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
+    assert!(ran.code == 1 && ran.err.contains("R was measured in another `Mine` than this one"), "{}", ran.seen());
+}
+
+#[test]
+fn a_command_that_makes_nothing_so_is_told() {
+    let Some(_machine) = machine() else { return };
+    let lab = Lab::new();
+    let text =
+        "summary = \"idle\"\n[[commands]]\nname = \"idle\"\nis = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
+    lab.write("config/weighbridge/profiles.d/Idle.toml", text);
+    let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}"));
+    assert!(ran.code == 1 && ran.err.contains("the command `idle` ran"), "{}", ran.seen());
+}

@@ -67,6 +67,10 @@ pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
     if flags.hosts.is_empty() {
         places.extend(inventory.hosts().iter().cloned().map(Box::new).map(Place::There));
     }
+    if let Some(path) = flags.inventory.as_ref().filter(|_| flags.hosts.is_empty() && places.is_empty()) {
+        let what = format!("the inventory {} has no hosts", path.display());
+        return Err(Error::Usage { what, help: "`[hosts.NAME]` is one; docs/hosts.md has an example".to_owned() });
+    }
     for word in &flags.hosts {
         match here(word) {
             Some(name) => places.push(Place::Here(name)),

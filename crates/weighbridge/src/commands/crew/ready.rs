@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tokio::sync::watch;
+use wb_agent::PutBack;
 use wb_model::Nanos;
 use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
@@ -80,6 +81,7 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     };
     let mut hosts = assembled(asked, left_out, flags, console).await?;
     require_some(&hosts.crew)?;
+    tell_left_behind(&hosts).await?;
     if let Some(script) = &ready.host_script {
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
         let (program, options) = (program()?, options(flags));
@@ -88,6 +90,24 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
         require_some(&hosts.crew)?;
     }
     Ok(hosts)
+}
+
+/// Tells what runs that were killed had left changed on other hosts. Of this machine its agent tells.
+async fn tell_left_behind(hosts: &Hosts) -> Result<(), Error> {
+    for host in &hosts.others {
+        let Some(member) = hosts.crew.members.iter().find(|member| *member.worker.name() == host.name) else {
+            continue;
+        };
+        let left = member.worker.left_behind().await?;
+        for PutBack { what, how } in left.put_back {
+            crate::console::tell!("note: `{}`: a run that was killed had changed {what}: {how}", host.name);
+        }
+        if let Some(fault) = left.fault {
+            crate::console::tell!("warning: `{}`: {fault}", host.name);
+            crate::console::tell!("help: what is measured there may not be what the host is like by itself");
+        }
+    }
+    Ok(())
 }
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {
