@@ -1,7 +1,7 @@
 //! Files: the kernel's settings, and whole ones.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -25,9 +25,13 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
     let Some(bytes) = bytes else { return fs::remove_file(full) };
     let beside = beside(full);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
-    if let Ok(old) = fs::metadata(full) {
-        fchown(&file, Some(old.uid()), Some(old.gid()))?;
-        file.set_permissions(old.permissions())?;
+    match fs::metadata(full) {
+        Ok(old) => {
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            file.set_permissions(old.permissions())?;
+        }
+        // Exactly these, whatever the umask.
+        Err(_) => file.set_permissions(Permissions::from_mode(mode))?,
     }
     file.write_all(bytes)?;
     file.sync_all()?;
