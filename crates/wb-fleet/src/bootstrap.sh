@@ -2,7 +2,6 @@
 # standard output are for the controller. Read whole before anything is done, so that nothing else is taken for it.
 # shellcheck shell=sh disable=SC2086,SC2154 # before it stand sha256=… and size=… of the program
 main() {
-    umask 077
     LC_ALL=C
     export LC_ALL
     printf 'weighbridge-host 1\n'
@@ -23,6 +22,8 @@ main() {
     say folder "$folder"
     read -r word && [ "$word" = go ] || exit 0
     is_it "$program" || store
+    # When it was last used: what reads a file leaves no trace on many filesystems.
+    touch -c "$program" 2>/dev/null
     say start
     exec $sudo "$program" agent
 }
@@ -31,8 +32,11 @@ say() { printf '%s\n' "$*"; }
 
 is_it() { [ -f "$1" ] && [ "$(sha256sum <"$1" | cut -c 1-64)" = "$sha256" ]; }
 
-# Takes the program beside its place and moves it there when it is whole.
+# Takes the program beside its place and moves it there when it is whole. What is made is ours alone; the agent, and what
+# it runs, has the umask that the shell came with.
 store() {
+    mask=$(umask)
+    umask 077
     error=$(mkdir -p "$folder" 2>&1) || refuse "$error"
     part=$folder/part.$(uname -n).$$
     trap clean EXIT
@@ -46,6 +50,7 @@ store() {
     is_it "$part" || refuse "not all of it came"
     error=$(chmod 700 "$part" 2>&1 && mv -f "$part" "$program" 2>&1) || refuse "$error"
     trap - EXIT HUP INT TERM PIPE
+    umask "$mask"
 }
 
 clean() {

@@ -2,7 +2,7 @@
 //!
 //! `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (0700), written beside and renamed, and checked
 //! against its hash each time before it is started. Only what every system has is used there: a shell, `head`,
-//! `sha256sum`, `df` and `awk`.
+//! `sha256sum`, `touch`, `df` and `awk`.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! What hosts are for.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use wb_agent::{Command, start_together};
@@ -46,6 +47,43 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
         cache::remove(&connected.worker, &programs).await.unwrap();
         assert!(fleet.cached(HOST).is_empty());
         connected.worker.facts().await.unwrap();
+        connected.worker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    fleet.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
+    run(async {
+        // Sent, and already there.
+        for sent in [true, false] {
+            let connected = fleet.reach(HOST).await;
+            let group = connected.worker.group().await.unwrap();
+            let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
+            assert_eq!((connected.sent, String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
+            connected.worker.close().await.unwrap();
+        }
+    });
+    let folder = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256());
+    for path in [folder.join("weighbridge"), folder] {
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
+
+#[test]
+fn a_program_that_starts_again_counts_as_used_again() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    let program = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256()).join("weighbridge");
+    let long_ago = ["-d", "2021-05-06T07:08:09Z"];
+    assert!(std::process::Command::new("touch").args(long_ago).arg(&program).status().unwrap().success());
+    run(async {
+        let connected = fleet.reach(HOST).await;
+        let used = cache::cached(&connected.worker).await.unwrap()[0].used_s.unwrap();
+        let month = std::time::Duration::from_secs(30 * 86_400);
+        let written = std::fs::metadata(&program).unwrap().modified().unwrap();
+        assert!(written.elapsed().unwrap() < month && used > 1_700_000_000, "{used}");
         connected.worker.close().await.unwrap();
     });
 }
