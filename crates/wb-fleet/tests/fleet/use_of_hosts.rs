@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use wb_agent::{Command, start_together};
+use wb_agent::{Command, Fault, start_together};
 use wb_fleet::{Params, Rights, cache, connect_all};
 use wb_model::Nanos;
+use wb_sys::undo::Step;
 
 use crate::lab::{Fleet, HOST, Place, Sshd, run};
 
@@ -144,6 +145,9 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
         let connected = fleet.reach(HOST).await;
         assert_eq!(connected.rights, Rights::User);
         assert!(connected.notes[0].to_string().starts_with("is used as nobody without root's rights"));
+        let group = connected.worker.group().await.unwrap();
+        let changed = group.change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        assert!(matches!(changed.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 
         allow(
