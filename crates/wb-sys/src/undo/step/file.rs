@@ -38,6 +38,15 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
     fs::rename(&beside, full)
 }
 
+/// Why a file was not put there.
+pub(super) fn why_not(path: &str, full: &Path, error: &io::Error) -> String {
+    let folder = Path::new(path).parent().filter(|_| full.parent().is_some_and(|folder| !folder.exists()));
+    match folder {
+        Some(folder) => format!("there is no folder `{}`", folder.display()),
+        None => error.to_string(),
+    }
+}
+
 /// Where a file is written before it takes the other's place.
 pub(super) fn beside(full: &Path) -> PathBuf {
     let mut name = full.file_name().map_or_else(OsString::new, OsString::from);
