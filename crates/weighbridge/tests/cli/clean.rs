@@ -75,6 +75,15 @@ fn what_is_agreed_to_is_gone_with_the_folders_that_held_it() {
 }
 
 #[test]
+fn an_image_that_cannot_be_had_leaves_no_folder() {
+    let lab = Lab::new();
+    let mut command = lab.command("profile image");
+    let ran = lab.ran(command.arg(r#"{"file":"/nosuch.img"}"#).env("WEIGHBRIDGE_CACHE", lab.path("store")));
+    assert!(ran.code == 3 && ran.err.contains("/nosuch.img"), "{}", ran.seen());
+    assert!(!lab.path("store").exists());
+}
+
+#[test]
 fn only_what_is_asked_for_goes() {
     let lab = lab();
     assert_eq!(clean(&lab, "--yes --programs").code, 0);
