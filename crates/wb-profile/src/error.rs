@@ -134,7 +134,8 @@ fn ending(said: &str) -> String {
 }
 
 /// How an agent has root's rights.
-const BE_ROOT: &str = "on another machine connect as root, or let this user use sudo without a password; here start it with sudo";
+const BE_ROOT: &str =
+    "on another machine connect as root, or let this user use sudo without a password; here start it with sudo";
 
 impl ProfileError {
     /// The way out, where there is one to be told.

@@ -84,6 +84,20 @@ fn an_image_that_cannot_be_had_leaves_no_folder() {
 }
 
 #[test]
+fn what_only_measuring_needs_is_not_offered() {
+    let lab = Lab::new();
+    for command in ["clean", "profile revert", "profile image"] {
+        let help = lab.weighbridge(&format!("{command} --help")).out;
+        assert!(help.contains("--hosts") && help.contains("--inventory") && help.contains("--ssh-config"), "{help}");
+        for flag in ["--profiles", "--distro", "--guest-distro", "--force-params", "--paths"] {
+            assert!(!help.contains(flag), "{command}: {help}");
+        }
+    }
+    let help = lab.weighbridge("run --help").out;
+    assert!(["--hosts", "--ssh-config", "--profiles", "--force-params"].iter().all(|flag| help.contains(flag)));
+}
+
+#[test]
 fn only_what_is_asked_for_goes() {
     let lab = lab();
     assert_eq!(clean(&lab, "--yes --programs").code, 0);

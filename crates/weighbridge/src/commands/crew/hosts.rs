@@ -55,7 +55,7 @@ impl Place {
 
 /// Reads what was asked for.
 pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
-    let inventory = match &flags.inventory {
+    let inventory = match &flags.machines.inventory {
         None => Inventory::default(),
         Some(path) => {
             let name = path.display().to_string();
@@ -64,10 +64,10 @@ pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
         }
     };
     let mut places: Vec<Place> = Vec::new();
-    if flags.hosts.is_empty() {
+    if flags.machines.hosts.is_empty() {
         places.extend(inventory.hosts().iter().cloned().map(Box::new).map(Place::There));
     }
-    for word in &flags.hosts {
+    for word in &flags.machines.hosts {
         match here(word) {
             Some(name) => places.push(Place::Here(name)),
             None => {

@@ -92,7 +92,7 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {
     let controller = Controller::start(&this_program()?).await?;
-    let ssh_config = flags.ssh_config.as_deref();
+    let ssh_config = flags.machines.ssh_config.as_deref();
     let mut left_out = LeftOut::new();
     let targets = targets::of(asked, &ready.provisioners, flags, &controller).await?;
     let desk = Desk { controller: &controller, ssh_config };
