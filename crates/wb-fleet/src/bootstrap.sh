@@ -37,10 +37,14 @@ is_it() { [ -f "$1" ] && [ "$(sha256sum <"$1" | cut -c 1-64)" = "$sha256" ]; }
 store() {
     mask=$(umask)
     umask 077
-    error=$(mkdir -p "$folder" 2>&1) || refuse "$error"
     part=$folder/part.$(uname -n).$$
+    cache=${folder%/weighbridge/agent/*}
+    # A cache that we made goes with the last program in it: this file says that we did.
+    made=
+    [ -d "$cache" ] || made=$cache/weighbridge/agent/made-cache
     trap clean EXIT
     trap 'exit 1' HUP INT TERM PIPE
+    error=$({ mkdir -p "$folder" && { [ -z "$made" ] || touch "$made"; }; } 2>&1) || refuse "$error"
     # What killed predecessors left; those of other machines on the same filesystem are not known.
     for other in "$folder/part.$(uname -n)".*; do
         [ ! -f "$other" ] || kill -0 "${other##*.}" 2>/dev/null || rm -f "$other"
@@ -55,7 +59,8 @@ store() {
 
 clean() {
     rm -f "$part"
-    rmdir "$folder" "${folder%/*}" "${folder%/*/*}" 2>/dev/null
+    rmdir "$folder" 2>/dev/null && [ -n "$made" ] && rm -f "$made"
+    rmdir "${folder%/*}" "${folder%/*/*}" ${made:+"$cache"} 2>/dev/null
 }
 
 refuse() {

@@ -29,9 +29,11 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     });
     fleet.is_quiet(HOST);
     let sha256 = fleet.program().sha256().to_owned();
-    let folders = ["weighbridge".to_owned(), "weighbridge/agent".to_owned(), format!("weighbridge/agent/{sha256}")];
-    let program = format!("weighbridge/agent/{sha256}/weighbridge");
-    assert_eq!(fleet.cached(HOST), folders.into_iter().chain([program]).collect::<Vec<_>>());
+    let mut there =
+        ["", "/agent", "/agent/made-cache", &format!("/agent/{sha256}"), &format!("/agent/{sha256}/weighbridge")]
+            .map(|path| format!("weighbridge{path}"));
+    there.sort();
+    assert_eq!(fleet.cached(HOST), there);
 }
 
 #[test]
@@ -46,8 +48,15 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
         assert_eq!((programs.len(), programs[0].in_use), (1, true));
         assert_eq!(programs[0].sha256, fleet.program().sha256());
         cache::remove(&connected.worker, &programs).await.unwrap();
-        assert!(fleet.cached(HOST).is_empty());
+        // It was made for the program.
+        assert!(!fleet.cache(HOST).exists());
         connected.worker.facts().await.unwrap();
+        connected.worker.close().await.unwrap();
+        std::fs::create_dir(fleet.cache(HOST)).unwrap();
+        let connected = fleet.reach(HOST).await;
+        let programs = cache::cached(&connected.worker).await.unwrap();
+        cache::remove(&connected.worker, &programs).await.unwrap();
+        assert!(fleet.cache(HOST).exists() && fleet.cached(HOST).is_empty());
         connected.worker.close().await.unwrap();
     });
 }
