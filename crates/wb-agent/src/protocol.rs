@@ -427,6 +427,9 @@ pub enum Fault {
         /// Its id.
         id: u32,
     },
+    /// Something of the machine was to be changed, and only root may.
+    #[error("changing the machine takes root's rights, and the agent has a user's")]
+    NotRoot,
     /// Something that an agent never does.
     #[error("{why}")]
     Refused {

@@ -18,6 +18,14 @@ pub struct Cached {
     pub in_use: bool,
 }
 
+/// Removes folders, and those above when nothing is left in them: the user's cache only where it was made for us.
+const REMOVE: &str = r#"
+    cache=$1; shift; cd / && rm -rf -- "$@"
+    above=
+    if [ "$(ls -A "$cache")" = made-cache ]; then rm -f "$cache/made-cache"; above=${cache%/*/*}; fi
+    rmdir "$cache" "${cache%/*}" ${above:+"$above"} 2>/dev/null; true
+"#;
+
 /// The programs in the cache of a worker's host, by hash. On this machine those are what others have put here.
 pub async fn cached(worker: &Worker) -> Result<Vec<Cached>, WorkerError> {
     let Some((cache, own)) = place(worker) else { return Ok(Vec::new()) };
@@ -69,9 +77,7 @@ pub async fn remove(worker: &Worker, programs: &[Cached]) -> Result<(), WorkerEr
     let group = worker.group().await?;
     let ours = programs.iter().filter(|program| is_hash(&program.sha256));
     let folders = ours.map(|program| format!("{cache}/{}", program.sha256));
-    // The folders above go too when nothing is left in them.
-    let script = "cache=$1; shift; cd /; rm -rf -- \"$@\"; rmdir \"$cache\" \"${cache%/*}\" 2>/dev/null; true";
-    let argv = ["sh", "-c", script, "sh", &cache].map(str::to_owned).into_iter().chain(folders);
+    let argv = ["sh", "-c", REMOVE, "sh", &cache].map(str::to_owned).into_iter().chain(folders);
     group.spawn(Command::new(argv)).await?.wait(Some(Nanos(60_000_000_000))).await?;
     group.teardown().await?;
     Ok(())

@@ -92,8 +92,8 @@ pub struct Connected {
 /// # Errors
 /// Typed, and within [`CONNECT`] when nothing answers; within [`PATIENCE`] when it stops answering after that.
 pub async fn connect(host: &Host, program: &Program, options: &Options) -> Result<Connected, FleetError> {
+    let failed = |why| FleetError::new(host, options, why);
     let (owned, program, options) = (host.clone(), program.clone(), options.clone());
-    let failed = |why| FleetError::new(host, why);
     let runtime = background::runtime().map_err(|error| failed(Why::NoSsh(error)))?;
     let task = runtime.spawn(async move { arrive(owned, &program, &options).await });
     match task.await {

@@ -1,12 +1,13 @@
 //! Why there is no way to a host.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wb_agent::{Holder, WorkerError};
 use wb_model::{Bytes, WorkerName};
 
 use crate::Host;
-use crate::connect::{CONNECT, PATIENCE};
+use crate::connect::{CONNECT, Options, PATIENCE};
 use crate::inventory::Address;
 use crate::push::LEAST_KERNEL;
 
@@ -18,6 +19,8 @@ pub struct FleetError {
     pub host: WorkerName,
     /// Where it is.
     pub address: Address,
+    /// The configuration of ssh by which it was tried, where it is not the user's own.
+    pub ssh_config: Option<PathBuf>,
     /// Why.
     pub why: Box<Why>,
 }
@@ -54,11 +57,19 @@ pub enum Why {
     HostKeyChanged {
         /// What ssh said.
         said: String,
+        /// The file of known hosts that has the other key, where ssh named it.
+        file: Option<String>,
     },
     /// Something else that ssh does not like.
     #[error("cannot be reached by ssh: {said}")]
     Ssh {
         /// What ssh said.
+        said: String,
+    },
+    /// It lets us in, and its shell ends before it does anything.
+    #[error("lets you in and runs no commands: {said}")]
+    NoShell {
+        /// What it, or ssh, said last.
         said: String,
     },
     /// There is no ssh here.
@@ -139,17 +150,22 @@ fn hint(said: &str) -> String {
 }
 
 impl FleetError {
-    pub(crate) fn new(host: &Host, why: Why) -> Self {
-        Self { host: host.name.clone(), address: host.address.clone(), why: Box::new(why) }
+    pub(crate) fn new(host: &Host, options: &Options, why: Why) -> Self {
+        let (address, ssh_config) = (host.address.clone(), options.ssh_config.clone());
+        Self { host: host.name.clone(), address, ssh_config, why: Box::new(why) }
     }
 
     /// The way out, where there is one to be told.
     pub fn help(&self) -> Option<String> {
-        let by_hand = format!("ssh {}", self.address.arguments().join(" "));
+        let by_hand = self.by_hand();
         let limit = CONNECT.as_secs();
         Some(match self.why.as_ref() {
             Why::Unreachable { .. } => format!("does `{by_hand}` work? it is tried for {limit} s"),
-            Why::NameUnknown { .. } => "see the inventory and ~/.ssh/config for how the host is written".to_owned(),
+            Why::NameUnknown { .. } => {
+                let config = self.ssh_config.as_ref().map(|file| file.display().to_string());
+                let config = config.unwrap_or_else(|| "~/.ssh/config".to_owned());
+                format!("see the inventory and {config} for how the host is written")
+            }
             Why::KeyRefused { .. } => {
                 format!(
                     "`{by_hand}` must work without a question: `ssh-copy-id` puts your key there, `ssh-add` unlocks it"
@@ -161,11 +177,19 @@ impl FleetError {
                     self.address.host
                 )
             }
-            Why::HostKeyChanged { .. } => {
-                format!("if the machine was installed anew: `ssh-keygen -R {}`, then `{by_hand}` once", self.known_as())
+            Why::HostKeyChanged { file, .. } => {
+                let known_as = self.known_as();
+                let mut words = vec!["ssh-keygen"];
+                words.extend(file.iter().flat_map(|file| ["-f", file]));
+                words.extend(["-R", &known_as]);
+                let forget = shell_words::join(words);
+                format!("if the machine was installed anew: `{forget}`, then `{by_hand}` once")
             }
             Why::Silent { .. } => {
                 format!("does `{by_hand} true` end by itself, without a question, within {} s?", PATIENCE.as_secs())
+            }
+            Why::NoShell { .. } => {
+                format!("the account's shell may refuse commands, as nologin does: does `{by_hand} true` work?")
             }
             Why::Architecture { theirs, .. } => format!("build weighbridge for {theirs} and start the run from there"),
             Why::Space { .. } => {
@@ -177,10 +201,16 @@ impl FleetError {
         })
     }
 
+    /// What one types to get there the same way.
+    fn by_hand(&self) -> String {
+        let config = self.ssh_config.iter().flat_map(|file| ["-F".to_owned(), file.display().to_string()]);
+        shell_words::join(["ssh".to_owned()].into_iter().chain(config).chain(self.address.arguments()))
+    }
+
     /// How the file of known hosts calls it.
     fn known_as(&self) -> String {
         match self.address.port {
-            Some(port) if port != 22 => format!("'[{}]:{port}'", self.address.host),
+            Some(port) if port != 22 => format!("[{}]:{port}", self.address.host),
             _ => self.address.host.clone(),
         }
     }

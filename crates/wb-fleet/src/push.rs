@@ -2,7 +2,7 @@
 //!
 //! `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (0700), written beside and renamed, and checked
 //! against its hash each time before it is started. Only what every system has is used there: a shell, `head`,
-//! `sha256sum`, `df` and `awk`.
+//! `sha256sum`, `touch`, `df` and `awk`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,9 +71,16 @@ impl Program {
         // Where it cannot be written, ssh has ended, and says why.
         let _ = session.output.write_all(script.as_bytes()).await;
         let look = async {
+            let mut last = String::new();
             for _ in 0..BANNER {
-                if line(session).await? == FIRST {
-                    return Ok(());
+                match line(session).await {
+                    Ok(line) if line == FIRST => return Ok(()),
+                    Ok(line) if line.is_empty() => {}
+                    Ok(line) => last = line,
+                    // Shells that refuse say so on standard output.
+                    Err(Why::Lost { .. }) if !last.is_empty() => return Err(Why::NoShell { said: last }),
+                    Err(Why::Lost { .. }) => return Err(Why::NoShell { said: last_line(&session.end.said()) }),
+                    Err(other) => return Err(other),
                 }
             }
             Err(Why::Ssh { said: format!("its login scripts say more than {BANNER} lines") })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 use crate::Source;
-use crate::nearest::nearest;
+use crate::nearest::{nearest, unknown_name};
 
 /// What is wrong with a plan, and where.
 #[derive(Debug, thiserror::Error)]
@@ -62,15 +62,6 @@ impl PlanError {
         self.0.help = Some(help.into());
         self
     }
-}
-
-/// Reads "unknown field `min-tme`, expected one of `min-time`, …", as serde words it.
-fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
-    let (what, rest) = [("key", "unknown field "), ("value", "unknown variant ")]
-        .into_iter()
-        .find_map(|(what, start)| Some((what, message.strip_prefix(start)?)))?;
-    let mut names = rest.split('`').skip(1).step_by(2);
-    Some((what, names.next()?, names.collect()))
 }
 
 impl Diagnostic for PlanError {

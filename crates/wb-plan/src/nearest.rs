@@ -15,6 +15,22 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
+/// What is most like an unknown name among those that serde says it expects; none where a message is about something
+/// else.
+pub fn nearest_expected(message: &str) -> Option<&str> {
+    let (_, given, known) = unknown_name(message)?;
+    nearest(given, known)
+}
+
+/// Reads "unknown field `min-tme`, expected one of `min-time`, …", as serde words it.
+pub(crate) fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
+    let (what, rest) = [("key", "unknown field "), ("value", "unknown variant ")]
+        .into_iter()
+        .find_map(|(what, start)| Some((what, message.strip_prefix(start)?)))?;
+    let mut names = rest.split('`').skip(1).step_by(2);
+    Some((what, names.next()?, names.collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +42,13 @@ mod tests {
         assert_eq!(nearest("himneo", names), Some("himeno"));
         assert_eq!(nearest("iodep", names), Some("iodepth"));
         assert_eq!(nearest("zebra", names), None);
+    }
+
+    #[test]
+    fn what_serde_expects_is_searched_too() {
+        let near = |given: &str| format!("unknown field `{given}`, expected one of `summary`, `sets`, `knobs`");
+        assert_eq!(nearest_expected(&near("sumary")), Some("summary"));
+        assert_eq!(nearest_expected(&near("zebra")), None);
+        assert_eq!(nearest_expected("missing field `is`"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Why a host was not put into a profile.
 
-use wb_agent::WorkerError;
+use wb_agent::{Fault, WorkerError};
 use wb_fleet::FleetError;
 use wb_fleet::inventory::BadAddress;
 use wb_model::{Nanos, ProfileName, WorkerName};
@@ -23,7 +23,7 @@ pub struct ProfileError {
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
     /// The agent, or what it was asked to change.
-    #[error(transparent)]
+    #[error("{}", of_the_host(.0))]
     Worker(#[from] WorkerError),
     /// Only root can.
     #[error("guests need root's rights, and the agent has a user's")]
@@ -132,9 +132,18 @@ pub enum Why {
     },
 }
 
+/// What is wrong, without the host where its name is all that is said beside it.
+fn of_the_host(error: &WorkerError) -> String {
+    error.fault().map_or_else(|| error.to_string(), Fault::to_string)
+}
+
 fn ending(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!("; its console ends:\n{said}") }
 }
+
+/// How an agent has root's rights.
+const BE_ROOT: &str =
+    "on another machine connect as root, or let this user use sudo without a password; here start it with sudo";
 
 impl ProfileError {
     /// The way out, where there is one to be told.
@@ -153,8 +162,28 @@ impl ProfileError {
                 "`\"image\": …` names one: of the catalogue, `built:bookworm`, a URL with its SHA-256, or a file of the host"
                     .to_owned(),
             ),
-            Why::NotRoot => Some("connect as root, or let this user use sudo without a password".to_owned()),
+            Why::NotRoot => Some(BE_ROOT.to_owned()),
+            Why::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(BE_ROOT.to_owned()),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_named_once_and_who_is_no_root_is_told_the_way_out() {
+        let fault = WorkerError::Fault { worker: "a".parse().unwrap(), fault: Fault::NotRoot };
+        let why = Box::new(Why::from(fault));
+        let error = ProfileError { profile: "mine".parse().unwrap(), host: "a".parse().unwrap(), why };
+        insta::assert_snapshot!(
+            format!("{error}\n{}", error.help().unwrap()),
+            @r"
+        `mine` on `a`: changing the machine takes root's rights, and the agent has a user's
+        on another machine connect as root, or let this user use sudo without a password; here start it with sudo
+        "
+        );
     }
 }

@@ -5,9 +5,11 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_knobs::knobs;
 use wb_knobs::tune::Wanted;
 use wb_model::secrets::masked_lines;
 use wb_model::{Bytes, Nanos, ProfileName};
+use wb_plan::nearest::{nearest, nearest_expected};
 
 use crate::boot;
 use crate::image::{Format, Image};
@@ -75,14 +77,50 @@ impl Profile {
     }
 
     /// What is wrong with it that its types do not say.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<Fault> {
         let relative = self.files.iter().find(|file| !file.path.starts_with('/'));
         let relative = relative.map(|file| format!("`{}` is no absolute path", file.path));
         let mode = self.files.iter().find(|file| file.permissions().is_none());
         let mode = mode.map(|file| format!("`{}` is no mode of a file: write `0644`", file.mode));
-        let knob = self.knobs.iter().find_map(|(key, value)| Wanted::new(key, value.to_string()).err());
-        relative.or(mode).or(knob).or_else(|| self.kernel_arguments.iter().find_map(|word| boot::fault(word)))
+        let word = || self.kernel_arguments.iter().find_map(|word| boot::fault(word));
+        relative.or(mode).map(Fault::from).or_else(|| self.unknown_knob()).or_else(|| word().map(Fault::from))
     }
+
+    fn unknown_knob(&self) -> Option<Fault> {
+        self.knobs.iter().find_map(|(key, value)| {
+            let what = Wanted::new(key, value.to_string()).err()?;
+            let (knob, _) = key.split_once('@').unwrap_or((key, ""));
+            let near = nearest(knob, knobs::all().iter().map(|knob| knob.name()));
+            Some(Fault { what, near: near.map(str::to_owned) })
+        })
+    }
+}
+
+/// What is wrong with a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// What.
+    pub(crate) what: String,
+    /// A name that may have been meant.
+    pub(crate) near: Option<String>,
+}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Self {
+        Self { what, near: None }
+    }
+}
+
+impl Fault {
+    /// By what serde says of a text that it does not like, and how that is told.
+    pub(crate) fn of_serde(message: &str, what: String) -> Self {
+        Self { what, near: nearest_expected(message).map(str::to_owned) }
+    }
+}
+
+/// The beginning of a way out, where somebody may have meant another name.
+pub(crate) fn did_you_mean(near: Option<&str>) -> String {
+    near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
 }
 
 /// The value of a knob, as files write it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use wb_model::ProfileName;
 use wb_plan::nearest::nearest;
 
-use crate::profile::{Named, Profile};
+use crate::profile::{Fault, Named, Profile, did_you_mean};
 
 /// Those that come with the program.
 const SHIPPED: [(&str, &str); 6] = [
@@ -41,6 +41,8 @@ pub enum BadProfile {
         name: String,
         /// What is wrong, with the line.
         what: String,
+        /// A name that may have been meant.
+        near: Option<String>,
     },
     /// There is none of this name.
     #[error("there is no profile `{name}`")]
@@ -63,7 +65,10 @@ impl BadProfile {
                 "there are {}; one of your own is NAME.toml in ~/.config/weighbridge/profiles.d",
                 all.join(", ")
             )),
-            Self::Text { .. } => Some("`weighbridge schema profile` says what a profile can have".to_owned()),
+            Self::Text { near, .. } => {
+                let near = did_you_mean(near.as_deref());
+                Some(format!("{near}`weighbridge schema profile` says what a profile can have"))
+            }
             Self::Io { .. } => None,
         }
     }
@@ -112,12 +117,13 @@ impl Shelf {
     }
 
     fn put(&mut self, name: &str, text: &str, file: &str) -> Result<(), BadProfile> {
-        let bad = |what: String| BadProfile::Text { name: file.to_owned(), what };
-        let profile: Profile = toml::from_str(text).map_err(|error| bad(error.to_string().trim().to_owned()))?;
+        let bad = |Fault { what, near }| BadProfile::Text { name: file.to_owned(), what, near };
+        let of_toml = |error: toml::de::Error| Fault::of_serde(error.message(), error.to_string().trim().to_owned());
+        let profile: Profile = toml::from_str(text).map_err(|error| bad(of_toml(error)))?;
         if let Some(fault) = profile.fault() {
             return Err(bad(fault));
         }
-        let name = ProfileName::new(name).map_err(|error| bad(error.to_string()))?;
+        let name = ProfileName::new(name).map_err(|error| bad(error.to_string().into()))?;
         self.all.retain(|known| known.name != name);
         self.all.push(Named { name, profile });
         Ok(())
@@ -167,8 +173,16 @@ mod tests {
         let knobs = &shelf.get("Mine").unwrap().profile.knobs;
         assert_eq!(knobs.values().map(ToString::to_string).collect::<Vec<_>>(), ["off", "1", "never"]);
         assert_eq!(shelf.get("Lokalhost").unwrap_err().help().unwrap(), "did you mean `Localhost`?");
-        std::fs::write(folder.path().join("Mine.toml"), "knob = 1\n").unwrap();
-        let said = Shelf::of(&[folder.path().to_owned()]).unwrap_err().to_string();
-        assert!(said.contains("Mine.toml") && said.contains("unknown field `knob`"), "{said}");
+        for (text, said, near) in [
+            ("knob = 1\n", "unknown field `knob`", "knobs"),
+            ("[guests]\nmemry = '2g'\n", "unknown field `memry`", "memory"),
+            ("[knobs]\n'swapiness@x' = 1\n", "there is no knob `swapiness`", "swappiness"),
+        ] {
+            std::fs::write(folder.path().join("Mine.toml"), text).unwrap();
+            let bad = Shelf::of(&[folder.path().to_owned()]).unwrap_err();
+            let (text, help) = (bad.to_string(), bad.help().unwrap());
+            assert!(text.contains("Mine.toml") && text.contains(said), "{text}");
+            assert!(help.starts_with(&format!("did you mean `{near}`? `weighbridge schema profile`")), "{help}");
+        }
     }
 }

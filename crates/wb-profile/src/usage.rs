@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wb_knobs::KnobSet;
 use wb_model::{Bytes, Nanos};
+use wb_plan::nearest::nearest;
 
 use crate::image::{Format, Image};
-use crate::profile::{Count, Guests, Named, Setting, VirtType};
+use crate::profile::{Count, Fault, Guests, Named, Setting, VirtType, did_you_mean};
 use crate::shelf::{BadProfile, Shelf};
 
 /// Why what was asked for is no profile.
@@ -24,6 +25,8 @@ pub enum BadUse {
         text: String,
         /// What is wrong.
         what: String,
+        /// A name that may have been meant.
+        near: Option<String>,
     },
     /// One is asked for twice under one name.
     #[error("the profile `{name}` is asked for twice, and its cells would have the same names")]
@@ -36,6 +39,8 @@ pub enum BadUse {
     Set {
         /// Its name.
         set: String,
+        /// One that may have been meant.
+        near: Option<String>,
     },
 }
 
@@ -44,11 +49,14 @@ impl BadUse {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Profile(bad) => bad.help(),
-            Self::Params { .. } => {
-                Some(format!("a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
+            Self::Params { near, .. } => {
+                let near = did_you_mean(near.as_deref());
+                Some(format!("{near}a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
             }
             Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
-            Self::Set { .. } => Some("`weighbridge tune status` lists the sets".to_owned()),
+            Self::Set { near, .. } => {
+                Some(format!("{}`weighbridge tune status` lists the sets", did_you_mean(near.as_deref())))
+            }
         }
     }
 }
@@ -111,7 +119,8 @@ pub fn asked(words: &[String], shelf: &Shelf, sets: &[KnobSet]) -> Result<Vec<Na
             return Err(BadUse::Twice { name: named.name.to_string() });
         }
         if let Some(set) = named.profile.sets.iter().find(|name| sets.iter().all(|set| set.name != **name)) {
-            return Err(BadUse::Set { set: set.clone() });
+            let near = nearest(set, sets.iter().map(|set| set.name.as_str())).map(str::to_owned);
+            return Err(BadUse::Set { set: set.clone(), near });
         }
         all.push(named);
     }
@@ -142,11 +151,12 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
     let (name, json) = text.split_once(':').map_or((text, None), |(name, json)| (name, Some(json)));
     let mut named = shelf.get(name)?.clone();
     let Some(json) = json else { return Ok(named) };
-    let bad = |what: String| BadUse::Params { text: text.to_owned(), what };
-    let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
+    let bad = |Fault { what, near }| BadUse::Params { text: text.to_owned(), what, near };
+    let of_json = |error: serde_json::Error| Fault::of_serde(&error.to_string(), error.to_string());
+    let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(of_json(error)))?;
     let given = given.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect();
-    let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(error.to_string()))?;
-    params.say(&mut named).map_err(bad)?;
+    let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(of_json(error)))?;
+    params.say(&mut named).map_err(|what| bad(what.into()))?;
     if let Some(fault) = named.profile.fault() {
         return Err(bad(fault));
     }
@@ -257,5 +267,17 @@ mod tests {
         assert!(said("TunedHost:{\"grub_args\":[\"a b\"]}").contains("no kernel argument"));
         assert!(said("Localhost,Localhost").contains("twice"));
         assert_eq!(said("Nope"), "there is no profile `Nope`");
+    }
+
+    #[test]
+    fn what_may_have_been_meant_is_said() {
+        for (word, near) in [
+            ("DefaultLibvirt:{\"force_guest_cpu\":2}", "force-guest-cpus"),
+            ("TunedHost:{\"knobs\":{\"swapiness\":1}}", "swappiness"),
+            ("TunedHost:{\"sets\":[\"latncy\"]}", "latency"),
+        ] {
+            let bad = asked(&[word.to_owned()], &Shelf::of(&[]).unwrap(), &KnobSet::shipped()).unwrap_err();
+            assert!(bad.help().unwrap().starts_with(&format!("did you mean `{near}`? ")), "{:?}", bad.help());
+        }
     }
 }

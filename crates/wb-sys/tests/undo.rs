@@ -136,6 +136,31 @@ fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
 }
 
 #[test]
+fn a_file_that_is_made_has_the_permissions_that_were_asked_for_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    // The first of these any common umask would cut.
+    for mode in [0o666, 0o755, 0o4711, 0o400] {
+        log.change(Step::File { path: "/etc/made".to_owned(), mode }, Some(b"text")).unwrap();
+        let found = fs::metadata(folder.path().join("etc/made")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(format!("{found:o}"), format!("{mode:o}"));
+        log.revert().unwrap();
+    }
+}
+
+#[test]
+fn a_file_without_a_folder_is_told_and_nothing_is_made() {
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    let step = Step::File { path: "/etc/of/ours".to_owned(), mode: 0o644 };
+    let error = log.change(step, Some(b"text")).unwrap_err();
+    assert_eq!(error.to_string(), "`/etc/of/ours` cannot be set to `text`: there is no folder `/etc/of`");
+    drop(log);
+    assert!(!folder.path().join("etc/of").exists() && !folder.path().join("var/lib/weighbridge").exists());
+}
+
+#[test]
 fn what_is_still_being_changed_by_a_command_of_the_killed_is_waited_for() {
     let (folder, root) = machine();
     let lock = folder.path().join("var/lib/weighbridge/undo/lock");

@@ -22,7 +22,7 @@ use wb_plan::{Order, Sampling, tools};
 use crate::commands::schemas;
 use crate::exit;
 
-pub(crate) use hosts::HostFlags;
+pub(crate) use hosts::{HostFlags, MachineFlags};
 pub(crate) use ready::ReadyFlags;
 
 /// Weighs a Linux system: how fast it is, repeatably, and how sure that is

@@ -1,7 +1,7 @@
 //! What is changed for a group and put back at its end, or by the next agent where this one is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use wb_knobs::KnobSet;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
@@ -21,7 +21,16 @@ fn is_ours(change: &Change) -> bool {
 }
 
 fn refused(error: &UndoError) -> Fault {
-    Fault::Refused { why: error.to_string() }
+    // A user has no log of a machine: it cannot be made, and one that is there is root's.
+    let is_roots = match error {
+        UndoError::Io { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        UndoError::Untrusted { .. } => true,
+        _ => false,
+    };
+    match is_roots && !rustix::process::geteuid().is_root() {
+        true => Fault::NotRoot,
+        false => Fault::Refused { why: error.to_string() },
+    }
 }
 
 /// On standard error; where nobody reads it any more, that is no reason to stop.

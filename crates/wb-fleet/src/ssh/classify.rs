@@ -7,8 +7,8 @@ type Meaning = fn(String) -> Why;
 
 /// Sentences of OpenSSH (8.x to 10.x), the telling ones first, and what each means.
 const SENTENCES: [(&str, Meaning); 17] = [
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| Why::HostKeyChanged { said }),
-    ("has changed and you have requested strict checking", |said| Why::HostKeyChanged { said }),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", |said| Why::HostKeyChanged { said, file: None }),
+    ("has changed and you have requested strict checking", |said| Why::HostKeyChanged { said, file: None }),
     ("host key is known for", |said| Why::HostKeyUnknown { said }),
     ("Host key verification failed", |said| Why::HostKeyUnknown { said }),
     ("Could not resolve hostname", |said| Why::NameUnknown { said }),
@@ -30,10 +30,21 @@ const SENTENCES: [(&str, Meaning); 17] = [
 pub(crate) fn why_not(said: &str) -> Why {
     let known = SENTENCES.iter().find(|(sentence, _)| said.contains(sentence));
     let line = |of: &str| said.lines().find(|line| line.contains(of)).unwrap_or_default().trim().to_owned();
-    match known {
+    let why = match known {
         Some((sentence, why)) => why(line(sentence).trim_matches(['@', ' ']).to_owned()),
         None => Why::Ssh { said: last_line(said) },
+    };
+    match why {
+        Why::HostKeyChanged { said: line, .. } => Why::HostKeyChanged { said: line, file: file_of_the_other_key(said) },
+        other => other,
     }
+}
+
+/// The file of known hosts that has another key: `Offending ED25519 key in FILE:LINE`.
+fn file_of_the_other_key(said: &str) -> Option<String> {
+    let offending = said.lines().find(|line| line.starts_with("Offending "))?;
+    let (file, _) = offending.split_once(" key in ")?.1.rsplit_once(':')?;
+    Some(file.to_owned())
 }
 
 /// The last thing said, or that nothing was.
@@ -73,5 +84,16 @@ mod tests {
         Ssh: cannot be reached by ssh: /etc/ssh/ssh_config: line 3: Bad configuration option: nonsense
         Ssh: cannot be reached by ssh: without a word
         "#);
+    }
+
+    #[test]
+    fn the_file_that_has_another_key_is_read_where_ssh_names_it() {
+        let file = |text: &str| match why_not(text) {
+            Why::HostKeyChanged { file, .. } => file,
+            other => panic!("{other:?}"),
+        };
+        let named = "REMOTE HOST IDENTIFICATION HAS CHANGED!\r\nOffending ED25519 key in /a b/known:hosts:12\r\n";
+        assert_eq!(file(named).as_deref(), Some("/a b/known:hosts"));
+        assert_eq!(file("REMOTE HOST IDENTIFICATION HAS CHANGED!\r\n"), None);
     }
 }

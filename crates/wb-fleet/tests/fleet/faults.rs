@@ -29,7 +29,10 @@ fn a_host_without_sshd_refuses() {
         error.to_string(),
         "`host1` (10.77.0.2) cannot be reached: ssh: connect to host 10.77.0.2 port 22: Connection refused"
     );
-    assert_eq!(error.help().unwrap(), "does `ssh -- 10.77.0.2` work? it is tried for 10 s");
+    let config = fleet.path("config").display().to_string();
+    assert_eq!(error.help().unwrap(), format!("does `ssh -F {config} -- 10.77.0.2` work? it is tried for 10 s"));
+    let own = FleetError { ssh_config: None, ..error };
+    assert_eq!(own.help().unwrap(), "does `ssh -- 10.77.0.2` work? it is tried for 10 s");
 }
 
 #[test]
@@ -69,7 +72,8 @@ fn a_host_key_that_is_unknown_or_changed_is_never_taken() {
     fs::write(fleet.path("known_hosts"), "").unwrap();
     let unknown = refused(&fleet);
     assert!(matches!(*unknown.why, Why::HostKeyUnknown { .. }), "{unknown:?}");
-    assert!(unknown.help().unwrap().starts_with("type `ssh -- 10.77.0.2` once and compare"));
+    let by_hand = format!("ssh -F {} -- 10.77.0.2", fleet.path("config").display());
+    assert!(unknown.help().unwrap().starts_with(&format!("type `{by_hand}` once and compare")));
     assert_eq!(fs::read_to_string(fleet.path("known_hosts")).unwrap(), "");
 
     fleet.key("other");
@@ -77,7 +81,11 @@ fn a_host_key_that_is_unknown_or_changed_is_never_taken() {
     fs::write(fleet.path("known_hosts"), format!("{} {other}", HOST.v4())).unwrap();
     let changed = refused(&fleet);
     assert!(matches!(*changed.why, Why::HostKeyChanged { .. }), "{changed:?}");
-    assert!(changed.help().unwrap().contains("`ssh-keygen -R 10.77.0.2`"));
+    let known = fleet.path("known_hosts").display().to_string();
+    assert_eq!(
+        changed.help().unwrap(),
+        format!("if the machine was installed anew: `ssh-keygen -f {known} -R 10.77.0.2`, then `{by_hand}` once")
+    );
 }
 
 #[test]
@@ -212,7 +220,15 @@ fn ssh_notices_a_cut_link_before_silence_does() {
 fn an_account_without_a_shell_is_told() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     fleet.start(HOST, &Sshd { lines: "ForceCommand echo no shell for you >&2; exit 7", ..Sshd::default() });
-    assert_eq!(refused(&fleet).to_string(), "`host1` (10.77.0.2) is lost: its shell ended: no shell for you");
+    let error = refused(&fleet);
+    assert_eq!(error.to_string(), "`host1` (10.77.0.2) lets you in and runs no commands: no shell for you");
+    assert!(error.help().unwrap().starts_with("the account's shell may refuse commands, as nologin does"));
+    // What nologin itself says, it says on standard output.
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    let lines = "ForceCommand echo Could not chdir >&2; echo This account is currently not available.; exit 1";
+    fleet.start(HOST, &Sshd { lines, ..Sshd::default() });
+    let said = "`host1` (10.77.0.2) lets you in and runs no commands: This account is currently not available.";
+    assert_eq!(refused(&fleet).to_string(), said);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! What hosts are for.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use wb_agent::{Command, start_together};
+use wb_agent::{Command, Fault, start_together};
 use wb_fleet::{Params, Rights, cache, connect_all};
 use wb_model::Nanos;
+use wb_sys::undo::Step;
 
 use crate::lab::{Fleet, HOST, Place, Sshd, run};
 
@@ -27,9 +29,11 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     });
     fleet.is_quiet(HOST);
     let sha256 = fleet.program().sha256().to_owned();
-    let folders = ["weighbridge".to_owned(), "weighbridge/agent".to_owned(), format!("weighbridge/agent/{sha256}")];
-    let program = format!("weighbridge/agent/{sha256}/weighbridge");
-    assert_eq!(fleet.cached(HOST), folders.into_iter().chain([program]).collect::<Vec<_>>());
+    let mut there =
+        ["", "/agent", "/agent/made-cache", &format!("/agent/{sha256}"), &format!("/agent/{sha256}/weighbridge")]
+            .map(|path| format!("weighbridge{path}"));
+    there.sort();
+    assert_eq!(fleet.cached(HOST), there);
 }
 
 #[test]
@@ -44,8 +48,52 @@ fn a_host_is_found_to_be_what_it_is_and_its_cache_can_be_emptied() {
         assert_eq!((programs.len(), programs[0].in_use), (1, true));
         assert_eq!(programs[0].sha256, fleet.program().sha256());
         cache::remove(&connected.worker, &programs).await.unwrap();
-        assert!(fleet.cached(HOST).is_empty());
+        // It was made for the program.
+        assert!(!fleet.cache(HOST).exists());
         connected.worker.facts().await.unwrap();
+        connected.worker.close().await.unwrap();
+        std::fs::create_dir(fleet.cache(HOST)).unwrap();
+        let connected = fleet.reach(HOST).await;
+        let programs = cache::cached(&connected.worker).await.unwrap();
+        cache::remove(&connected.worker, &programs).await.unwrap();
+        assert!(fleet.cache(HOST).exists() && fleet.cached(HOST).is_empty());
+        connected.worker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    fleet.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
+    run(async {
+        // Sent, and already there.
+        for sent in [true, false] {
+            let connected = fleet.reach(HOST).await;
+            let group = connected.worker.group().await.unwrap();
+            let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
+            assert_eq!((connected.sent, String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
+            connected.worker.close().await.unwrap();
+        }
+    });
+    let folder = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256());
+    for path in [folder.join("weighbridge"), folder] {
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
+
+#[test]
+fn a_program_that_starts_again_counts_as_used_again() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    run(async { fleet.reach(HOST).await.worker.close().await.unwrap() });
+    let program = fleet.cache(HOST).join("weighbridge/agent").join(fleet.program().sha256()).join("weighbridge");
+    let long_ago = ["-d", "2021-05-06T07:08:09Z"];
+    assert!(std::process::Command::new("touch").args(long_ago).arg(&program).status().unwrap().success());
+    run(async {
+        let connected = fleet.reach(HOST).await;
+        let used = cache::cached(&connected.worker).await.unwrap()[0].used_s.unwrap();
+        let month = std::time::Duration::from_secs(30 * 86_400);
+        let written = std::fs::metadata(&program).unwrap().modified().unwrap();
+        assert!(written.elapsed().unwrap() < month && used > 1_700_000_000, "{used}");
         connected.worker.close().await.unwrap();
     });
 }
@@ -106,6 +154,9 @@ fn a_user_with_sudo_is_root_and_one_without_is_told_what_will_not_work() {
         let connected = fleet.reach(HOST).await;
         assert_eq!(connected.rights, Rights::User);
         assert!(connected.notes[0].to_string().starts_with("is used as nobody without root's rights"));
+        let group = connected.worker.group().await.unwrap();
+        let changed = group.change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        assert!(matches!(changed.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 
         allow(

@@ -3,7 +3,7 @@
 use clap::Args;
 use wb_model::Nanos;
 
-use super::HostFlags;
+use super::MachineFlags;
 
 /// What its exit statuses say
 pub(crate) const AFTER_HELP: &str = "exit status: 0 what was asked for is removed (or shown, with --dry-run), \
@@ -29,7 +29,7 @@ pub(crate) struct CleanArgs {
     pub(crate) yes: bool,
     /// On which machines; last, since its headings hold for all that follows
     #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    pub(crate) hosts: MachineFlags,
 }
 
 /// A time, also in days and weeks.

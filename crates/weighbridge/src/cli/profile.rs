@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use wb_model::Nanos;
 
-use super::HostFlags;
+use super::MachineFlags;
+use super::hosts::folder;
 
 /// What to do with profiles
 #[derive(Debug, Subcommand)]
@@ -26,7 +27,7 @@ pub(crate) enum ProfileCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ShelfArgs {
     /// Folders with a profiles.d of one's own, beside ~/.config/weighbridge
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     pub(crate) paths: Vec<std::path::PathBuf>,
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct ImageArgs {
     pub(crate) image: String,
     /// On which machines; without, this one
     #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    pub(crate) hosts: MachineFlags,
 }
 
 /// `profile revert`
@@ -55,7 +56,7 @@ pub(crate) struct ImageArgs {
 pub(crate) struct RevertArgs {
     /// Which machines; without, this one
     #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    pub(crate) hosts: MachineFlags,
     /// How long a reboot may take, where a kernel still has arguments of a profile
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) reboot_limit: Nanos,

@@ -34,7 +34,7 @@ enum What {
 /// Shows what is there, asks, and removes it.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = hosts(&args.hosts, console).await?;
+        let hosts = hosts(&args.hosts.clone().into(), console).await?;
         let done = clean_all(args, console, &hosts.crew.members).await;
         let absent = !hosts.crew.absent.is_empty();
         close(hosts).await?;

@@ -46,7 +46,7 @@ fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
         help: "docs/images.md says what can be named".to_owned(),
     })?;
     runtime()?.block_on(async {
-        let hosts = hosts(&args.hosts, console).await?;
+        let hosts = hosts(&args.hosts.clone().into(), console).await?;
         let mut well = hosts.crew.absent.is_empty();
         for member in &hosts.crew.members {
             let name = member.worker.name();
@@ -70,8 +70,9 @@ fn image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
 
 /// Each agent puts back what one that was killed has left, at its start.
 fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
+    let flags = args.hosts.clone().into();
     runtime()?.block_on(async {
-        let mut hosts = hosts(&args.hosts, console).await?;
+        let mut hosts = hosts(&flags, console).await?;
         let mut well = hosts.crew.absent.is_empty();
         for member in &hosts.crew.members {
             let name = member.worker.name();
@@ -86,7 +87,7 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
             }
             well &= left.fault.is_none();
         }
-        for (name, came) in kernels_back(&mut hosts, args.reboot_limit, &args.hosts).await? {
+        for (name, came) in kernels_back(&mut hosts, args.reboot_limit, &flags).await? {
             match came {
                 Ok(added) => print_text(&format!("`{name}`: rebooted, without {added} of a profile\n"))?,
                 Err(error) => {

@@ -224,9 +224,11 @@ fn meant(what: &[String]) -> Result<Vec<KnobSet>, Error> {
             return read(Path::new(text));
         }
         let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+        let near = nearest(text, names.iter().copied());
+        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         Err(Error::Usage {
             what: format!("there is no set `{text}`"),
-            help: format!("there are {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", ")),
+            help: format!("{near}there are {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", ")),
         })
     };
     what.iter().map(one).collect()

@@ -75,6 +75,29 @@ fn what_is_agreed_to_is_gone_with_the_folders_that_held_it() {
 }
 
 #[test]
+fn an_image_that_cannot_be_had_leaves_no_folder() {
+    let lab = Lab::new();
+    let mut command = lab.command("profile image");
+    let ran = lab.ran(command.arg(r#"{"file":"/nosuch.img"}"#).env("WEIGHBRIDGE_CACHE", lab.path("store")));
+    assert!(ran.code == 3 && ran.err.contains("/nosuch.img"), "{}", ran.seen());
+    assert!(!lab.path("store").exists());
+}
+
+#[test]
+fn what_only_measuring_needs_is_not_offered() {
+    let lab = Lab::new();
+    for command in ["clean", "profile revert", "profile image"] {
+        let help = lab.weighbridge(&format!("{command} --help")).out;
+        assert!(help.contains("--hosts") && help.contains("--inventory") && help.contains("--ssh-config"), "{help}");
+        for flag in ["--profiles", "--distro", "--guest-distro", "--force-params", "--paths"] {
+            assert!(!help.contains(flag), "{command}: {help}");
+        }
+    }
+    let help = lab.weighbridge("run --help").out;
+    assert!(["--hosts", "--ssh-config", "--profiles", "--force-params"].iter().all(|flag| help.contains(flag)));
+}
+
+#[test]
 fn only_what_is_asked_for_goes() {
     let lab = lab();
     assert_eq!(clean(&lab, "--yes --programs").code, 0);

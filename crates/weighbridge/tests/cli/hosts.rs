@@ -18,6 +18,16 @@ fn metric<'a>(cell: &'a serde_json::Value, worker: Option<&str>) -> &'a serde_js
 }
 
 #[test]
+fn an_asset_folder_that_is_not_there_is_an_error() {
+    let lab = Lab::new();
+    for line in ["plan steady --paths nosuch", "profile list --paths nosuch"] {
+        let ran = lab.weighbridge(line);
+        let said = ran.err.contains("'nosuch'") && ran.err.contains("there is no such folder");
+        assert!(ran.code == 1 && said, "{}", ran.seen());
+    }
+}
+
+#[test]
 fn each_worker_measures_and_throughput_adds_up() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R --json"));

@@ -73,6 +73,11 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Removes it, and the folder above, where they hold nothing: else the system refuses to.
+    pub(super) fn leave(&self) {
+        let _ = fs::remove_dir(&self.0).and_then(|()| self.0.parent().map_or(Ok(()), fs::remove_dir));
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.0
     }

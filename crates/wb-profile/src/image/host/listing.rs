@@ -31,12 +31,7 @@ pub(super) fn remove(folder: &Folder, names: &[String]) -> Result<Vec<Left>, Fai
             left.push(Left { name: name.clone(), why });
         }
     }
-    // The folders above go too when nothing is left in them.
-    if fs::remove_dir(folder.path()).is_ok()
-        && let Some(above) = folder.path().parent()
-    {
-        let _ = fs::remove_dir(above);
-    }
+    folder.leave();
     Ok(left)
 }
 

@@ -28,7 +28,11 @@ pub fn carry_out(order: &Order, out: &mut dyn Write) -> io::Result<()> {
     let mut teller = Teller { out, last: None };
     let word = match order {
         Order::Ready { image, stall } => {
-            Folder::open().and_then(|folder| make::ready(&folder, image, (*stall).into(), &mut teller)).map(value)
+            let ready = Folder::open().and_then(|folder| {
+                let ready = make::ready(&folder, image, (*stall).into(), &mut teller);
+                ready.inspect_err(|_| folder.leave())
+            });
+            ready.map(value)
         }
         Order::List => Folder::find().and_then(|folder| listing::list(&folder)).map(value),
         Order::Remove { names } => Folder::find().and_then(|folder| listing::remove(&folder, names)).map(value),

@@ -1,7 +1,7 @@
 //! Files: the kernel's settings, and whole ones.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -25,13 +25,26 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
     let Some(bytes) = bytes else { return fs::remove_file(full) };
     let beside = beside(full);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
-    if let Ok(old) = fs::metadata(full) {
-        fchown(&file, Some(old.uid()), Some(old.gid()))?;
-        file.set_permissions(old.permissions())?;
+    match fs::metadata(full) {
+        Ok(old) => {
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            file.set_permissions(old.permissions())?;
+        }
+        // Exactly these, whatever the umask.
+        Err(_) => file.set_permissions(Permissions::from_mode(mode))?,
     }
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, full)
+}
+
+/// Why a file was not put there.
+pub(super) fn why_not(path: &str, full: &Path, error: &io::Error) -> String {
+    let folder = Path::new(path).parent().filter(|_| full.parent().is_some_and(|folder| !folder.exists()));
+    match folder {
+        Some(folder) => format!("there is no folder `{}`", folder.display()),
+        None => error.to_string(),
+    }
 }
 
 /// Where a file is written before it takes the other's place.

@@ -165,7 +165,10 @@ impl Step {
             Self::Setting { path } => {
                 file::write_setting(root, &root.path(path)?, state.unwrap_or_default()).map_err(io)
             }
-            Self::File { path, mode } => file::replace(&root.path(path)?, *mode, state).map_err(io),
+            Self::File { path, mode } => {
+                let full = root.path(path)?;
+                file::replace(&full, *mode, state).map_err(|error| failed(file::why_not(path, &full, &error)))
+            }
             Self::Command { name, write, .. } => command::set(name, write, state.unwrap_or_default(), lock),
             Self::Group { path, files } => match state {
                 None => group::remove(&root.path(path)?).map_err(io),

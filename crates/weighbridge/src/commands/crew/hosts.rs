@@ -55,7 +55,7 @@ impl Place {
 
 /// Reads what was asked for.
 pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
-    let inventory = match &flags.inventory {
+    let inventory = match &flags.machines.inventory {
         None => Inventory::default(),
         Some(path) => {
             let name = path.display().to_string();
@@ -64,14 +64,16 @@ pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
         }
     };
     let mut places: Vec<Place> = Vec::new();
-    if flags.hosts.is_empty() {
+    if flags.machines.hosts.is_empty() {
         places.extend(inventory.hosts().iter().cloned().map(Box::new).map(Place::There));
     }
-    if let Some(path) = flags.inventory.as_ref().filter(|_| flags.hosts.is_empty() && places.is_empty()) {
+    if let Some(path) =
+        flags.machines.inventory.as_ref().filter(|_| flags.machines.hosts.is_empty() && places.is_empty())
+    {
         let what = format!("the inventory {} has no hosts", path.display());
         return Err(Error::Usage { what, help: "`[hosts.NAME]` is one; docs/hosts.md has an example".to_owned() });
     }
-    for word in &flags.hosts {
+    for word in &flags.machines.hosts {
         match here(word) {
             Some(name) => places.push(Place::Here(name)),
             None => {

@@ -97,7 +97,7 @@ fn of_this_machine(flags: &HostFlags, name: &WorkerName) -> Result<Reached, Erro
 
 /// How hosts are connected to.
 fn options(flags: &HostFlags) -> Options {
-    Options { ssh_config: flags.ssh_config.clone(), ..Options::default() }
+    Options { ssh_config: flags.machines.ssh_config.clone(), ..Options::default() }
 }
 
 /// This program, as it is put on hosts.

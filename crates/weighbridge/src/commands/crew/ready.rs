@@ -112,7 +112,7 @@ async fn tell_left_behind(hosts: &Hosts) -> Result<(), Error> {
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {
     let controller = Controller::start(&this_program()?).await?;
-    let ssh_config = flags.ssh_config.as_deref();
+    let ssh_config = flags.machines.ssh_config.as_deref();
     let mut left_out = LeftOut::new();
     let targets = targets::of(asked, &ready.provisioners, flags, &controller).await?;
     let desk = Desk { controller: &controller, ssh_config };

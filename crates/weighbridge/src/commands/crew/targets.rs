@@ -56,7 +56,7 @@ async fn know_login(
 ) -> Result<(), Error> {
     let Some(host) = place.there() else { return Ok(()) };
     let mut argv = vec!["ssh".to_owned()];
-    argv.extend(flags.ssh_config.iter().flat_map(|config| ["-F".to_owned(), config.display().to_string()]));
+    argv.extend(flags.machines.ssh_config.iter().flat_map(|config| ["-F".to_owned(), config.display().to_string()]));
     argv.push("-G".to_owned());
     argv.extend(host.address.arguments());
     let ended = controller.run(Program { argv, ..Program::default() }, ASKING, |_| {}).await?;
