@@ -1,6 +1,8 @@
 //! How things are said, wherever they are shown.
 
-use wb_model::{CellOutcome, Direction, Unit, Validity, counted};
+use std::collections::BTreeSet;
+
+use wb_model::{CellOutcome, Direction, Unit, Validity, WorkerName, counted};
 use wb_stats::{Rule, Summary};
 use wb_study::cell::FEWEST_FOR_AN_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
@@ -128,8 +130,23 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
+/// What is to be known of where a cell was measured, behind its outcome: of several workers, and in software.
+pub(crate) fn place(cell: &CellResult) -> String {
+    let workers: BTreeSet<&str> =
+        cell.metrics.iter().filter_map(|result| result.worker.as_ref()).map(WorkerName::as_str).collect();
+    let on = match workers.len() {
+        0 => String::new(),
+        1..=NAMED => format!(", on {}", workers.into_iter().collect::<Vec<_>>().join(" and ")),
+        count => format!(", on {count} workers"),
+    };
+    on + if is_emulated(cell) { ", in software" } else { "" }
+}
+
+/// So many workers are named; more are counted.
+const NAMED: usize = 3;
+
 /// Whether any machine that measured a cell ran in software.
-pub(crate) fn is_emulated(cell: &CellResult) -> bool {
+fn is_emulated(cell: &CellResult) -> bool {
     let of_machines = |name: &str| name.split('@').next() == Some("emulated");
     cell.provenance.iter().any(|(name, value)| of_machines(name) && value == "true")
 }

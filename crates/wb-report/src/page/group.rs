@@ -94,7 +94,7 @@ fn row(group: &Group, cell: &CellResult, id: String, bars: Option<&Bars>) -> Row
         bar: drawn.map(Value::from_safe_string),
         spread: or_none(summary.and_then(words::spread)),
         n: summary.map_or(0, |summary| summary.n),
-        outcome: words::outcome(&cell.outcome) + if words::is_emulated(cell) { ", in software" } else { "" },
+        outcome: words::outcome(&cell.outcome) + &words::place(cell),
         kind,
         symbol,
         disturbed: words::disturbed(cell),

@@ -56,8 +56,8 @@ fn line(group: &Group, cell: &CellResult) -> Vec<Cell> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| words::NONE.to_owned());
     let median = primary.zip(summary).map(|(primary, summary)| primary.metric.unit.figure(summary.median).to_string());
     let some = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
-    let software = if words::is_emulated(cell) { ", in software" } else { "" };
-    let remarks = some(words::invalid(cell), "invalid") + &some(words::disturbed(cell), "disturbed") + software;
+    let remarks =
+        some(words::invalid(cell), "invalid") + &some(words::disturbed(cell), "disturbed") + &words::place(cell);
     vec![
         format!("  {}", group.label(cell)).into(),
         or_none(median).into(),
