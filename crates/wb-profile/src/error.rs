@@ -9,7 +9,7 @@ use crate::image::{BadImage, ImageError, SeedError};
 
 /// Why a host was not put into a profile. What had been done is put back.
 #[derive(Debug, thiserror::Error)]
-#[error("`{profile}` on `{host}`: {why}")]
+#[error("`{profile}` on `{host}`: {}", of_the_host(.host, .why))]
 pub struct ProfileError {
     /// The profile.
     pub profile: ProfileName,
@@ -23,7 +23,7 @@ pub struct ProfileError {
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
     /// The agent, or what it was asked to change.
-    #[error("{}", of_the_host(.0))]
+    #[error(transparent)]
     Worker(#[from] WorkerError),
     /// Only root can.
     #[error("guests need root's rights, and the agent has a user's")]
@@ -132,9 +132,10 @@ pub enum Why {
     },
 }
 
-/// What is wrong, without the host where its name is all that is said beside it.
-fn of_the_host(error: &WorkerError) -> String {
-    error.fault().map_or_else(|| error.to_string(), Fault::to_string)
+/// What is wrong, without the host's name where it begins with that.
+fn of_the_host(host: &WorkerName, why: &Why) -> String {
+    let said = why.to_string();
+    said.strip_prefix(&format!("on `{host}`: ")).map(str::to_owned).unwrap_or(said)
 }
 
 fn ending(said: &str) -> String {

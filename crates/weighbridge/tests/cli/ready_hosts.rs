@@ -178,6 +178,19 @@ fn a_host_that_stays_in_its_boot_or_away_or_refuses_is_left_out() {
 }
 
 #[test]
+fn a_set_up_script_has_the_umask_that_the_host_gives() {
+    let Some(mut hosts) = SshHosts::bare(1) else { return };
+    hosts.start(HOST, &Sshd { before: "umask 027", ..Sshd::default() });
+    let lab = Lab::new();
+    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    lab.write("set-up.sh", &format!("umask > {}\n", lab.path("umask").display()));
+    let ran = run(&hosts, &lab, "");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(std::fs::read_to_string(lab.path("umask")).unwrap(), "0027\n");
+    hosts.is_quiet(HOST);
+}
+
+#[test]
 fn a_command_is_given_what_ssh_and_the_host_itself_know() {
     let Some(hosts) = SshHosts::new(1) else { return };
     let lab = Lab::new();
