@@ -52,6 +52,7 @@ fn entry(request: &Request<'_>, cells: &[StagedCell], sources: &[Source]) -> Ent
         seed: 0,
         cells: cells.iter().map(|cell| cell.definition.cell.clone()).collect(),
         facts: machines(sources),
+        hosts: BTreeMap::new(),
         metadata: said.chain(request.metadata.clone()).collect(),
     }
 }

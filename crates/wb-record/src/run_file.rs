@@ -49,6 +49,9 @@ pub struct Entry {
     pub cells: Vec<CellId>,
     /// What the workers are.
     pub facts: BTreeMap<WorkerName, Facts>,
+    /// What was said of hosts: how each is reached and its parameters, as an inventory has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<WorkerName, serde_json::Value>,
     /// What the user said of the run.
     pub metadata: BTreeMap<String, String>,
 }

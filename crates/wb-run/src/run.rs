@@ -35,6 +35,8 @@ pub struct Job<'a> {
     pub command: Vec<String>,
     /// Decides every random choice.
     pub seed: u64,
+    /// What is said of hosts.
+    pub hosts: BTreeMap<WorkerName, serde_json::Value>,
     /// What the user says of the run.
     pub metadata: BTreeMap<String, String>,
     /// This program's version.
@@ -122,6 +124,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         seed: job.seed,
         cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
         facts: crew.members.iter().map(|it| (it.worker.name().clone(), Facts::clone(&it.facts))).collect(),
+        hosts: job.hosts,
         metadata: job.metadata,
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.

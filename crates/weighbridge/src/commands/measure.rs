@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
+use wb_model::WorkerName;
 use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words, without_passwords};
 use wb_plan::{Plan, Workers, masked};
 use wb_profile::{Named, Profile, Standing};
@@ -13,7 +14,7 @@ use wb_run::resume::is_complete;
 use wb_run::{Job, Publisher, Referee, RunEnd};
 use wb_study::Study;
 
-use super::crew::{Hosts, Ready, State, close, made_ready, profiles, put, require_elsewhere, start_kernels};
+use super::crew::{Hosts, Ready, State, Unmet, close, made_ready, profiles, put, require_elsewhere, start_kernels};
 use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
@@ -121,17 +122,22 @@ impl<'a> Measuring<'a> {
             let mut hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
             let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
-            let means = Means { console, publisher: publisher.as_ref(), program_sha256, cancel, has_arguments };
+            let unmet = if profiles.len() > 1 { Unmet::IsRecorded } else { Unmet::Ends };
+            let means = Means {
+                console,
+                publisher: publisher.as_ref(),
+                program_sha256,
+                cancel,
+                has_arguments,
+                hosts: hosts.said(),
+                unmet,
+            };
             let mut ends = Ends::default();
             let mut result = Ok(());
             for named in &profiles {
                 match self.in_profile(named, &mut hosts, &means, &mut plan, &mut ends).await {
                     Ok(RunEnd::Interrupted) => break,
                     Ok(_) => {}
-                    Err(error @ Error::State(_)) if profiles.len() > 1 => {
-                        error.warn();
-                        ends.unmet += 1;
-                    }
                     Err(error) => {
                         result = Err(error);
                         break;
@@ -199,9 +205,12 @@ impl<'a> Measuring<'a> {
         if *means.cancel.borrow() {
             return interrupted(ends);
         }
-        let put = put(named, hosts, self.hosts, means.console);
+        let put = put(named, hosts, self.hosts, means.unmet, means.console);
         let Some(state) = in_time(put, means.cancel.clone()).await else { return interrupted(ends) };
         let mut state = state?;
+        if state.crew.members.is_empty() {
+            ends.unmet += 1;
+        }
         let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
@@ -275,7 +284,10 @@ impl<'a> Measuring<'a> {
         state: &mut State,
         plan: &mut impl FnMut(&Workers, &Named) -> Result<Plan, Error>,
     ) -> Result<Plan, Error> {
-        self.ready.set_up_workers(self.folder, &mut state.crew).await?;
+        // Where there is none, the plan says why.
+        if !state.crew.members.is_empty() {
+            self.ready.set_up_workers(self.folder, &mut state.crew).await?;
+        }
         let plan = plan(&state.crew.workers(), named)?;
         secrets::refuse_in_names(&plan)?;
         Ok(plan)
@@ -289,6 +301,7 @@ impl<'a> Measuring<'a> {
             plan_text: self.asked.text.as_deref().map(masked::plan),
             command: masked_arguments(std::env::args()),
             seed: plan.sampling.seed.unwrap_or_else(rand::random),
+            hosts: means.hosts.clone(),
             metadata: recorded(&self.metadata),
             version: env!("CARGO_PKG_VERSION"),
             program_sha256: means.program_sha256.clone(),
@@ -311,6 +324,10 @@ struct Means<'a> {
     cancel: watch::Receiver<bool>,
     /// Whether any of the profiles has kernel arguments.
     has_arguments: bool,
+    /// What is said of hosts.
+    hosts: BTreeMap<WorkerName, serde_json::Value>,
+    /// What becomes of a profile that cannot be.
+    unmet: Unmet,
 }
 
 /// How the runs in all profiles ended.

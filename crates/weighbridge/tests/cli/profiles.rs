@@ -136,7 +136,10 @@ fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
     let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert!(ran.err.contains("warning: `Wrong` on `local`: ") && ran.err.contains("exit status: 3"), "{}", ran.err);
-    assert_eq!(ran.json()["cells"].as_array().unwrap().len(), 1);
+    let cells = ran.json()["cells"].clone();
+    let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
+    assert_eq!(wrong["outcome"]["outcome"], "unsupported", "{cells}");
+    assert!(wrong["outcome"].to_string().contains("exit status: 3") && cells.as_array().unwrap().len() == 2, "{cells}");
     let alone = lab.weighbridge("run steady --profiles Wrong --into S");
     assert_eq!(alone.code, 1, "{}", alone.seen());
     assert!(!lab.path("S").exists());

@@ -49,6 +49,9 @@ fn two_other_machines_are_weighed_and_left_as_they_were() {
         let process: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(process["start"]["late"].is_number() || process["start"]["late"].is_string(), "{process}");
     }
+    let head: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    assert!(head["entries"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
     // The same line does nothing; the program is there already.
     let again = weighbridge(&hosts, &lab, &line);
     assert_eq!(again.code, 4, "{}", again.seen());

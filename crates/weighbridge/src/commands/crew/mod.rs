@@ -21,7 +21,7 @@ use crate::error::Error;
 
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
-pub(crate) use self::state::{State, localhost, profiles, put, shelf};
+pub(crate) use self::state::{State, Unmet, localhost, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";
@@ -44,6 +44,16 @@ struct Reached {
 }
 
 impl Hosts {
+    /// What is said of those where anything is: how each is reached, and its parameters.
+    pub(crate) fn said(&self) -> BTreeMap<WorkerName, serde_json::Value> {
+        let of = |(name, Reached { params, address }): (&WorkerName, &Reached)| {
+            let address = address.as_ref().map(Address::to_string);
+            let says_nothing = address.is_none() && *params == Params::default();
+            (!says_nothing).then(|| (name.clone(), serde_json::json!({ "address": address, "params": params })))
+        };
+        self.reached.iter().filter_map(of).collect()
+    }
+
     /// Each, with how it was reached.
     fn all(&self) -> impl Iterator<Item = (&Member, &Reached)> {
         self.crew.members.iter().filter_map(|member| Some((member, self.reached.get(member.worker.name())?)))

@@ -45,12 +45,27 @@ pub(crate) struct State {
     applied: Vec<Applied>,
 }
 
+/// What becomes of a profile that no host can be put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unmet {
+    /// There is no other: it ends the run.
+    Ends,
+    /// Its cells are recorded as unsupported, and others are measured.
+    IsRecorded,
+}
+
 /// Puts all hosts into a profile, at the same time. One that cannot be is told, and is no reason not to measure on the
 /// others.
 ///
 /// # Errors
-/// When none can be.
-pub(crate) async fn put(named: &Named, hosts: &Hosts, flags: &HostFlags, console: &Console) -> Result<State, Error> {
+/// When none can be, and that ends the run.
+pub(crate) async fn put(
+    named: &Named,
+    hosts: &Hosts,
+    flags: &HostFlags,
+    unmet: Unmet,
+    console: &Console,
+) -> Result<State, Error> {
     if named.profile.is_plain() {
         return Ok(State { crew: hosts.crew.clone(), standings: Vec::new(), applied: Vec::new() });
     }
@@ -83,7 +98,7 @@ pub(crate) async fn put(named: &Named, hosts: &Hosts, flags: &HostFlags, console
         }
     }
     groups(&mut crew, hosts, &applied);
-    let last = if applied.is_empty() { failed.pop() } else { None };
+    let last = if applied.is_empty() && unmet == Unmet::Ends { failed.pop() } else { None };
     failed.iter().for_each(warn);
     match last {
         Some(error) => Err(error.into()),
