@@ -120,9 +120,10 @@ fn host_of(word: &str) -> Result<Host, PlanError> {
 /// A name that a host can have.
 fn host_name(name: &str) -> Result<WorkerName, String> {
     let name = WorkerName::new(name).map_err(|error| error.to_string())?;
-    match name == WorkerName::local() {
-        true => Err("`local` is this machine: a host needs another name".to_owned()),
-        false => Ok(name),
+    match name.as_str() {
+        "local" => Err("`local` is this machine: a host needs another name".to_owned()),
+        "each" => Err("`each` is all workers where a test says `on`: a host needs another name".to_owned()),
+        _ => Ok(name),
     }
 }
 
@@ -166,6 +167,7 @@ mod tests {
         let said = |words: &[&str]| select(words).unwrap_err();
         assert_eq!(said(&["al"]), "there is no host or group `al`, but there is `all`");
         assert_eq!(said(&["a", "a:10.9.9.9"]), "`a` is root@10.0.0.1 already, and cannot be 10.9.9.9 too");
+        assert!(said(&["each:10.0.0.1"]).contains("a host needs another name"));
         assert_eq!(said(&["local:10.0.0.1"]), "`local` is this machine: a host needs another name");
         assert!(said(&["-oProxyCommand=x"]).starts_with("`-oProxyCommand=x` is no address"));
     }
