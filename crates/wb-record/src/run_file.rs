@@ -21,8 +21,9 @@ pub struct RunFile {
 impl RunFile {
     /// The last entry that measured in a profile, and its number.
     pub fn last_of(&self, profile: &ProfileName) -> Option<(usize, &Entry)> {
-        let of_profile = |(_, entry): &(usize, &Entry)| entry.cells.iter().any(|cell| cell.profile == *profile);
-        self.entries.iter().enumerate().rev().find(of_profile)
+        let has_it = |entry: &Entry| entry.cells.iter().any(|cell| cell.profile == *profile);
+        // Where no machine could be put into it, nobody measured.
+        self.entries.iter().enumerate().rev().find(|(_, entry)| !entry.facts.is_empty() && has_it(entry))
     }
 }
 

@@ -140,6 +140,19 @@ fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
     let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
     assert_eq!(wrong["outcome"]["outcome"], "unsupported", "{cells}");
     assert!(wrong["outcome"].to_string().contains("exit status: 3") && cells.as_array().unwrap().len() == 2, "{cells}");
+    // Once it can be, the same line goes on.
+    lab.write(
+        "config/weighbridge/profiles.d/Wrong.toml",
+        "[[commands]]\nname = 'it'\nis = 'true'\napply = 'true'\nrevert = 'true'\n",
+    );
+    let right = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
+    let cells = right.json()["cells"].clone();
+    let measured = |cell: &serde_json::Value| cell["outcome"]["outcome"] == "measured";
+    assert!(right.code == 0 && cells.as_array().unwrap().iter().all(measured), "{}", right.seen());
+    lab.write(
+        "config/weighbridge/profiles.d/Wrong.toml",
+        "[[commands]]\nname = 'it'\nis = 'false'\napply = 'exit 3'\nrevert = 'true'\n",
+    );
     let alone = lab.weighbridge("run steady --profiles Wrong --into S");
     assert_eq!(alone.code, 1, "{}", alone.seen());
     assert!(!lab.path("S").exists());
