@@ -106,6 +106,13 @@ impl World {
 
     /// What is to be there after as it was before.
     fn seen(&self) -> BTreeMap<&'static str, String> {
+        // Names of groups and folders have their namespace's number: others may be at work on the machine.
+        let ours = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
+        let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{ours}*\" 2>/dev/null");
+        let temporary = format!(
+            "ls /tmp /var/tmp | grep weighbridge-.*{ours}; ls {} | grep weighbridge-; true",
+            self.lab.path("").display()
+        );
         let images = format!("find /var/lib/libvirt /var/lib/weighbridge {} 2>/dev/null | sort", self.images.display());
         [
             ("domains", "virsh -c qemu:///system list --all"),
@@ -120,9 +127,9 @@ impl World {
             ("forwarding", "cat /proc/sys/net/ipv4/ip_forward"),
             ("files", &images),
             ("mounts", "cut -d' ' -f4- /proc/self/mountinfo | sort"),
-            ("groups", "find /sys/fs/cgroup -type d -name '*weighbridge*' 2>/dev/null"),
+            ("groups", &groups),
             ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
-            ("temporary", "ls /tmp /var/tmp | grep -i weighbridge-[0-9k]; true"),
+            ("temporary", &temporary),
         ]
         .map(|(what, script)| (what, self.libvirt.says(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"))))
         .into()
