@@ -2,7 +2,7 @@
 //! `cargo run --release -p wb-report --example comparison -- page.html [specimen | FOLDER…]`. Without folders it compares
 //! 8,000 checks in ten made builds; `specimen` are three small ones with one of everything.
 
-#[path = "../tests/comparison/mod.rs"]
+#[path = "../tests/suite/comparison/mod.rs"]
 mod comparison;
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Writes the page of a made study, to look at: `cargo run -p wb-report --example specimen -- page.html`.
 
-#[path = "../tests/specimen/mod.rs"]
+#[path = "../tests/suite/specimen/mod.rs"]
 mod specimen;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

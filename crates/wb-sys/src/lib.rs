@@ -11,7 +11,6 @@
 pub mod cgroup;
 pub mod environment;
 pub mod facts;
-#[cfg(any(test, feature = "made"))]
 pub mod made;
 pub mod process;
 pub mod root;

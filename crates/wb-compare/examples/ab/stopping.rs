@@ -8,7 +8,7 @@ use wb_compare::ab::{Ab, Options, Standing, Standings, State};
 use wb_compare::statistical::Verdict;
 use wb_model::Direction;
 
-use crate::populations::Population;
+use super::populations::Population;
 
 const REPETITIONS: usize = 1000;
 const SEED: u64 = 7;

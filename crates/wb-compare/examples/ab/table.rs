@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use wb_compare::calibrate::{Calibration, Order};
 
-use crate::orders::System;
-use crate::page::percent;
-use crate::stopping::Row;
+use super::orders::System;
+use super::page::percent;
+use super::stopping::Row;
 
 /// Both tables, as Markdown
 pub(crate) fn tables(rows: &[Row], systems: &[(System, Calibration)]) -> String {

@@ -1,7 +1,7 @@
 //! What needs a kernel with SCTP, vsock and TLS: carried out by this same program in a machine in software, whatever
 //! the kernel at hand has. `WEIGHBRIDGE_IN_GUEST=1` carries them out right here.
 
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 mod kinds;
 mod sctp;

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use wb_stats::{CONFIDENCE, Samples, ratio};
 
-use crate::populations::Population;
+use super::populations::Population;
 
 /// Samples on each side.
 pub(crate) const COUNTS: [usize; 5] = [3, 6, 10, 30, 100];

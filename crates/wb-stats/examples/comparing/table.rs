@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::page::percent;
-use crate::populations::Population;
-use crate::runs::Row;
-use crate::samples::{self, COUNTS, Outcome};
+use super::page::percent;
+use super::populations::Population;
+use super::runs::Row;
+use super::samples::{self, COUNTS, Outcome};
 
 /// What came of every population and number of samples
 pub(crate) fn simulated() -> Vec<(Population, usize, Outcome)> {

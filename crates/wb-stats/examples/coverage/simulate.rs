@@ -4,8 +4,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use wb_stats::{Budget, CONFIDENCE, Decision, Interval, Rule, Samples, Summary, dip, median_interval, trend};
 
-use crate::alternatives::interpolated_interval;
-use crate::populations::Population;
+use super::alternatives::interpolated_interval;
+use super::populations::Population;
 
 pub(crate) const SPREADS: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 const REPETITIONS: usize = 4000;

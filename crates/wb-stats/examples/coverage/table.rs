@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::page::percent;
-use crate::populations::Population;
-use crate::simulate::{Alternative, Outcome, SPREADS, by_alternative};
+use super::page::percent;
+use super::populations::Population;
+use super::simulate::{Alternative, Outcome, SPREADS, by_alternative};
 
 /// A share of so few cells says nothing
 const FEWEST: usize = 100;

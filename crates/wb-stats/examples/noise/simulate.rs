@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use wb_stats::{CONFIDENCE, Replicates, RunNoise, Samples, joint_dip, trend};
 
-use crate::populations::Population;
+use super::populations::Population;
 
 const REPETITIONS: usize = 2000;
 const SEED: u64 = 5;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::page::percent;
-use crate::populations::Population;
-use crate::simulate::{Outcome, Scene};
+use super::page::percent;
+use super::populations::Population;
+use super::simulate::{Outcome, Scene};
 
 /// Runs of the model.
 const RUNS: [usize; 6] = [3, 4, 6, 8, 15, 30];

@@ -1,0 +1,244 @@
+//! Processes on a worker: started as asked, seen as they are, ended for certain.
+
+use crate::common::{alive, eventually, finish, sh, text, with_worker};
+use wb_agent::{Command, Ending, Fault, Stream};
+use wb_model::{Aslr, Bytes, HugePages, Nanos, Placement};
+use wb_sys::process::HugePagesMeans;
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+#[test]
+fn a_process_has_a_clean_environment_its_input_and_its_folder() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let command = sh("cat; pwd; env | sort; echo oops >&2; exit 7").stdin("typed\n").env("LANG", "de");
+        let finished = group.spawn(command).await.unwrap().wait(None).await.unwrap();
+        assert_eq!(finished.ending, Ending::Exited { status: 7 });
+        assert_eq!(text(&finished.stderr), "oops");
+        let out = text(&finished.stdout);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[..2], ["typed", group.folder()]);
+        let names: Vec<&str> = lines[2..].iter().map(|line| line.split('=').next().unwrap()).collect();
+        assert_eq!(names, ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TMPDIR", "WEIGHBRIDGE_GROUP"]);
+        assert!(lines.contains(&"LANG=de") && lines.contains(&"LC_ALL=C"), "{out}");
+        assert!(finished.elapsed().0 > 0 && finished.usage.max_rss > 0);
+        assert!(!finished.ran.verified.cpus.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_process_inherits_what_it_is_said_to_and_what_is_set_wins() {
+    with_worker(|worker| async move {
+        let inherits = |command: Command| command.inherit(["CARGO_MANIFEST_DIR", "WEIGHBRIDGE_NOSUCH", "PATH"]);
+        let show = || inherits(sh("env"));
+        let out = text(&finish(&worker, show()).await.stdout);
+        let ours = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
+        assert!(out.lines().any(|line| line == ours) && !out.contains("WEIGHBRIDGE_NOSUCH"), "{out}");
+        let out = text(&finish(&worker, show().env("CARGO_MANIFEST_DIR", "other")).await.stdout);
+        assert!(out.lines().any(|line| line == "CARGO_MANIFEST_DIR=other"), "{out}");
+    });
+}
+
+#[test]
+fn every_sample_has_an_environment_of_the_same_length() {
+    with_worker(|worker| async move {
+        let mut lengths = Vec::new();
+        for _ in 0..12 {
+            lengths.push(text(&finish(&worker, sh("env | wc -c")).await.stdout));
+        }
+        lengths.dedup();
+        assert_eq!(lengths.len(), 1, "{lengths:?}");
+    });
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let fault = |error: wb_agent::WorkerError| error.fault().cloned().unwrap();
+        let missing = fault(group.spawn(Command::new(["no-such-program"])).await.unwrap_err());
+        assert!(matches!(missing, Fault::NoProgram { .. }), "{missing}");
+        let folder = fault(group.spawn(sh("true").cwd("/nosuch")).await.unwrap_err());
+        assert_eq!(
+            folder.to_string(),
+            "`sh` was not started: entering its folder: No such file or directory (os error 2)"
+        );
+        let cpus = Placement { cpus: vec![4000], ..Placement::default() };
+        let cpus = fault(group.spawn(sh("true").placement(cpus)).await.unwrap_err());
+        assert_eq!(cpus.to_string(), "`sh` was not started: binding to CPUs: Invalid argument (os error 22)");
+        let nothing = fault(group.spawn(Command::new(Vec::<String>::new())).await.unwrap_err());
+        assert!(matches!(nothing, Fault::NoProgram { .. }), "{nothing}");
+    });
+}
+
+#[test]
+fn a_process_that_ignores_being_asked_is_killed_at_its_limit() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let stubborn = group.spawn(sh("trap '' TERM; echo on; while :; do sleep 0.1; done")).await.unwrap();
+        let line = stubborn.wait_for_line(Stream::Stdout, Nanos(30 * SECOND.0), |line| line == "on").await.unwrap();
+        assert_eq!(line.as_deref(), Some("on"));
+        let limit = Nanos(SECOND.0 / 10);
+        let finished = stubborn.wait(Some(limit)).await.unwrap();
+        assert_eq!(finished.ending, Ending::TimedOut { after: limit });
+        assert!(finished.elapsed() > Nanos(2 * SECOND.0));
+        assert!(!alive(stubborn.pid()));
+    });
+}
+
+#[test]
+fn a_signal_reaches_the_process() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
+        process.signal(15).await.unwrap();
+        assert_eq!(process.wait(None).await.unwrap().ending, Ending::Signalled { signal: 15 });
+        assert!(process.signal(999).await.is_err());
+    });
+}
+
+#[test]
+fn a_daemon_is_torn_down_with_its_group() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) ; sleep 0.2";
+        let finished = group.spawn(sh(daemon)).await.unwrap().wait(None).await.unwrap();
+        let pid: u32 = text(&finished.stdout).parse().unwrap();
+        assert!(alive(pid));
+        let report = group.teardown().await.unwrap();
+        assert!(report.killed.contains(&pid) && report.left.is_empty(), "{report:?}");
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    });
+}
+
+#[test]
+fn a_group_that_is_dropped_is_torn_down() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
+        drop(group);
+        assert_eq!(process.wait(None).await.unwrap().ending, Ending::Signalled { signal: 9 });
+        eventually("the end", || !alive(process.pid()));
+    });
+}
+
+#[test]
+fn held_processes_start_when_they_are_released() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let held = [group.spawn_held(sh("echo a")).await.unwrap(), group.spawn_held(sh("echo b")).await.unwrap()];
+        let never = group.spawn_held(sh("echo c")).await.unwrap();
+        assert!(held[0].so_far(Stream::Stdout).await.unwrap().is_empty());
+        for process in &held {
+            process.release().await.unwrap();
+        }
+        for (process, letter) in held.iter().zip(["a", "b"]) {
+            assert_eq!(text(&process.wait(None).await.unwrap().stdout), letter);
+        }
+        group.teardown().await.unwrap();
+        assert!(never.wait(None).await.unwrap().stdout.is_empty());
+    });
+}
+
+#[test]
+fn output_is_whole_and_its_limit_is_kept() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let many = group.spawn(sh("head -c 20000000 /dev/zero; echo end >&2")).await.unwrap();
+        let finished = many.wait(None).await.unwrap();
+        assert_eq!((finished.stdout.len(), text(&finished.stderr).as_str()), (20_000_000, "end"));
+        let endless = group.spawn(sh("yes").output_limit(Bytes(100_000))).await.unwrap();
+        let finished = endless.wait(None).await.unwrap();
+        assert_eq!(finished.ending, Ending::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
+        assert_eq!(finished.stdout.len(), 100_000);
+        let exact = group.spawn(sh("head -c 100000 /dev/zero").output_limit(Bytes(100_000))).await.unwrap();
+        assert!(exact.wait(None).await.unwrap().ending.is_success());
+    });
+}
+
+#[test]
+fn placement_is_what_was_asked_and_is_seen_to_be() {
+    with_worker(|worker| async move {
+        let facts = worker.facts().await.unwrap();
+        let (cpu, node) = (facts.cpus[facts.cpus.len() - 1].id, facts.nodes[0].id);
+        let placement =
+            Placement { cpus: vec![cpu], memory_nodes: vec![node], huge_pages: HugePages::Never, aslr: Aslr::Off };
+        let script =
+            "grep -E 'Cpus_allowed_list|THP_enabled' /proc/self/status; head -1 /proc/self/numa_maps; sleep 0.2";
+        let finished = finish(&worker, sh(script).placement(placement.clone())).await;
+        let (seen, out) = (&finished.ran.verified, text(&finished.stdout));
+        assert_eq!(seen.differences(&placement), Vec::<String>::new());
+        assert_eq!(seen.cpus, Some(vec![cpu]));
+        assert_eq!(seen.aslr, Some(false));
+        assert!(out.contains(&format!("Cpus_allowed_list:\t{cpu}\n")), "{out}");
+        if seen.huge_pages.is_none() {
+            eprintln!("SKIPPED: this kernel does not show huge pages in /proc/PID/status");
+        } else {
+            assert_eq!(seen.huge_pages, Some(false));
+            assert!(out.contains("THP_enabled:\t0"), "{out}");
+        }
+        match &seen.memory_policy {
+            None => eprintln!("SKIPPED: this kernel shows no memory policies"),
+            Some(policy) => {
+                assert_eq!(*policy, format!("bind:{node}"));
+                assert!(out.contains(policy), "{out}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_process_that_moves_itself_is_seen() {
+    with_worker(|worker| async move {
+        let facts = worker.facts().await.unwrap();
+        if facts.cpus.len() < 2 {
+            return eprintln!("SKIPPED: there is one CPU here, and nowhere to move");
+        }
+        let (here, there) = (facts.cpus[0].id, facts.cpus[1].id);
+        let on = |cpus: &[u32]| Placement { cpus: cpus.to_vec(), ..Placement::default() };
+        let moves = [
+            // Itself, seen when it has ended; and for less time than any reading takes to come.
+            (format!("exec taskset -c {there} true"), on(&[here])),
+            // A child of its own, seen while it runs.
+            (format!("taskset -c {there} sleep 0.3; true"), on(&[here])),
+        ];
+        for (script, asked) in moves {
+            let ran = finish(&worker, sh(&script).placement(asked)).await.ran;
+            let said: Vec<&String> = ran.strayed.iter().collect();
+            assert!(said.len() == 1 && said[0].ends_with(&format!("moved itself: CPUs [{there}] instead of [{here}]")));
+        }
+        let part = finish(&worker, sh(&format!("exec taskset -c {there} true")).placement(on(&[here, there]))).await;
+        assert!(part.ran.strayed.is_empty(), "{:?}", part.ran);
+        let randomised = Placement { aslr: Aslr::Off, ..Placement::default() };
+        assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.ran.strayed.is_empty());
+        let server = worker.group().await.unwrap();
+        let process = server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(on(&[here]))).await.unwrap();
+        assert!(process.look().await.unwrap().strayed.is_empty());
+        server.teardown().await.unwrap();
+    });
+}
+
+#[test]
+fn addresses_are_the_same_in_every_run_without_randomisation() {
+    with_worker(|worker| async move {
+        let off = Placement { aslr: Aslr::Off, ..Placement::default() };
+        let maps = |placement: &Placement| {
+            finish(&worker, Command::new(["cat", "/proc/self/maps"]).placement(placement.clone()))
+        };
+        let (one, other) = (maps(&off).await, maps(&off).await);
+        assert_eq!(text(&one.stdout), text(&other.stdout));
+        let (one, other) = (maps(&Placement::default()).await, maps(&Placement::default()).await);
+        assert_ne!(text(&one.stdout), text(&other.stdout));
+    });
+}
+
+#[test]
+fn huge_pages_are_asked_for_by_the_means_that_there_is() {
+    with_worker(|worker| async move {
+        let always = Placement { huge_pages: HugePages::Always, ..Placement::default() };
+        let finished = finish(&worker, sh("echo $GLIBC_TUNABLES; sleep 0.1").placement(always)).await;
+        let told = text(&finished.stdout) == "glibc.malloc.hugetlb=1";
+        assert_eq!(told, finished.ran.verified.huge_pages_means == Some(HugePagesMeans::GlibcTunable));
+        assert!(finished.ran.verified.huge_pages_means.is_some());
+    });
+}

@@ -1,0 +1,142 @@
+//! What is agreed with agents on other machines: who may use them, when silence counts, and what time it is.
+
+use std::process::{Command as Program, Stdio};
+use std::time::Duration;
+
+use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, sh, with_worker};
+use tokio::process::Child;
+use wb_agent::{Command, Controller, Terms, Worker, WorkerError, start_together};
+use wb_model::{Nanos, WorkerName};
+
+/// An agent as ssh would carry it: nobody sees its process, and only words tell that it lives.
+async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
+    let mut agent = tokio::process::Command::new(AGENT)
+        .arg("agent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
+    let name = WorkerName::new("far").unwrap();
+    let worker = Worker::over(name, input, output, terms, std::future::ready(None)).await?;
+    Ok((worker, agent))
+}
+
+fn silence(milliseconds: u64) -> Terms {
+    Terms { silence: Some(Nanos(milliseconds * 1_000_000)), ..Terms::default() }
+}
+
+#[test]
+fn an_agent_that_hears_nothing_ends_what_it_started_and_itself() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (worker, agent, _group) = runtime.block_on(async {
+        let (worker, agent) = far(silence(2_000)).await.unwrap();
+        let group = worker.group().await.unwrap();
+        group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
+        (worker, agent, group)
+    });
+    let pid = agent.id().unwrap();
+    assert_eq!(marked(&format!("weighbridge-{pid:08}-")).len(), 1);
+    // From here on nobody drives the runtime: the pipe stays open, and nothing is said.
+    nothing_is_left_of(pid);
+    assert!(runtime.block_on(worker.facts()).unwrap_err().is_lost());
+}
+
+#[test]
+fn an_agent_that_says_nothing_is_lost() {
+    run(async {
+        let (worker, agent) = far(silence(2_000)).await.unwrap();
+        let pid = agent.id().unwrap().to_string();
+        assert!(Program::new("kill").args(["-STOP", &pid]).status().unwrap().success());
+        let error = worker.facts().await.unwrap_err();
+        assert_eq!(error.to_string(), "the worker `far` is lost: it has said nothing for 2s");
+        assert!(Program::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+    });
+}
+
+#[test]
+fn words_are_said_while_nothing_is_asked() {
+    run(async {
+        let (worker, agent) = far(silence(1_000)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        worker.facts().await.unwrap();
+        let pid = agent.id().unwrap();
+        worker.close().await.unwrap();
+        nothing_is_left_of(pid);
+    });
+}
+
+#[test]
+fn a_second_controller_is_told_the_first_until_it_is_gone() {
+    run(async {
+        let terms =
+            |user: &str| Terms { exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }), ..Terms::default() };
+        let (first, agent) = far(terms("anna@desk")).await.unwrap();
+        let refused = far(terms("bert@lap")).await.unwrap_err();
+        let WorkerError::Held { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
+        assert_eq!((holder.controller.pid, Some(holder.agent)), (4711, agent.id()));
+        let said = refused.to_string();
+        assert!(said.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{said}");
+
+        let pid = agent.id().unwrap();
+        assert!(Program::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+        eventually("the agent's end", || !alive(pid));
+        drop(first);
+        let (second, _agent) = far(terms("bert@lap")).await.unwrap();
+        second.close().await.unwrap();
+        assert!(!std::path::Path::new("/var/lib/weighbridge/agent.lock").exists());
+    });
+}
+
+#[test]
+fn clocks_of_one_machine_are_not_apart() {
+    with_worker(|worker| async move {
+        let clock = worker.clock().await.unwrap();
+        assert!(clock.offset_ns.unsigned_abs() <= clock.error_ns + 1, "{clock:?}");
+        assert_eq!(clock.error_ns, clock.rtt.0.div_ceil(2));
+    });
+}
+
+#[test]
+fn held_processes_of_several_workers_start_at_one_time() {
+    with_worker(|one| async move {
+        with_other(async |other| {
+            let (here, there) = (one.group().await.unwrap(), other.group().await.unwrap());
+            let held = [
+                here.spawn_held(sh("echo started")).await.unwrap(),
+                there.spawn_held(sh("echo started")).await.unwrap(),
+            ];
+            let together = start_together(&[&held[0], &held[1]]).await.unwrap();
+            let mut started = Vec::new();
+            for (process, start) in held.iter().zip(&together.starts) {
+                let finished = process.wait(None).await.unwrap();
+                assert_eq!(finished.stdout, b"started\n");
+                started.push(finished.started_ns - start.late.0);
+            }
+            // Both were given the same time, as far as their clocks were known.
+            let error: u64 = together.starts.iter().map(|start| start.clock.error_ns).sum();
+            assert!(started[0].abs_diff(started[1]) <= error + 2, "{together:?}");
+            eprintln!("two processes started within {}", together.spread());
+        })
+        .await;
+    });
+}
+
+/// Runs with one more worker of this machine.
+async fn with_other(test: impl AsyncFnOnce(Worker)) {
+    let worker = Worker::local(std::path::Path::new(AGENT)).await.unwrap();
+    test(worker.clone()).await;
+    worker.close().await.unwrap();
+}
+
+#[test]
+fn a_time_that_has_passed_is_now_and_is_told_so() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let process = group.spawn_held(sh("exit 3")).await.unwrap();
+        let late = process.release_at(1).await.unwrap();
+        assert!(late > Nanos(0));
+        assert_eq!(process.wait(None).await.unwrap().ending, wb_agent::Ending::Exited { status: 3 });
+    });
+}

@@ -1,0 +1,236 @@
+//! The worker itself: its files, its end, and what is left when it is killed.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command as Program, Stdio};
+
+use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
+use wb_agent::{Command, EntryKind, Fault, Terms, Worker, WorkerError};
+use wb_model::{Bytes, Nanos, WorkerName};
+
+#[test]
+fn facts_come_from_the_agent() {
+    with_worker(|worker| async move {
+        let facts = worker.facts().await.unwrap();
+        assert!(!facts.cpus.is_empty() && facts.memory.0 > 0);
+        assert_eq!(worker.program(), fs::canonicalize(AGENT).unwrap().to_str().unwrap());
+    });
+}
+
+#[test]
+fn a_long_file_goes_there_and_back() {
+    with_worker(|worker| async move {
+        let scratch = worker.scratch(None).await.unwrap();
+        let bytes: Vec<u8> =
+            (0..40_000_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let path = scratch.join("long");
+        worker.put(&path, &bytes, 0o640).await.unwrap();
+        assert!(worker.get(&path, Bytes(40_000_000)).await.unwrap() == bytes);
+        assert!(matches!(worker.get(&path, Bytes(39_999_999)).await, Err(WorkerError::TooLong { .. })));
+        worker.put(&path, b"short", 0o640).await.unwrap();
+        assert_eq!(worker.get(&path, Bytes(5)).await.unwrap(), b"short");
+        let entries = worker.list(scratch.path()).await.unwrap();
+        assert_eq!((entries[0].name.as_str(), entries[0].kind, entries[0].size), ("long", EntryKind::File, 5));
+        worker.remove(&path).await.unwrap();
+        assert!(matches!(
+            worker.get(&path, Bytes(5)).await.unwrap_err().fault(),
+            Some(Fault::File { missing: true, .. })
+        ));
+    });
+}
+
+#[test]
+fn only_private_folders_are_removed_with_all_in_them() {
+    with_worker(|worker| async move {
+        let mine = tempfile::tempdir().unwrap();
+        fs::create_dir(mine.path().join("sub")).unwrap();
+        let scratch = worker.scratch(Some(mine.path().to_str().unwrap())).await.unwrap();
+        fs::create_dir_all(scratch.join("a/b")).unwrap();
+        worker.remove(&scratch.join("a")).await.unwrap();
+        let error = worker.remove(mine.path().join("sub").to_str().unwrap()).await.unwrap_err();
+        assert!(matches!(error.fault(), Some(Fault::Refused { .. })), "{error}");
+        scratch.close().await.unwrap();
+        assert_eq!(fs::read_dir(mine.path()).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn a_tool_is_found_with_its_hash_and_version() {
+    with_worker(|worker| async move {
+        let tool = worker.which("bash", &["--version"]).await.unwrap().unwrap();
+        assert!(tool.version.unwrap().starts_with("GNU bash"));
+        let bytes = fs::read(&tool.path).unwrap();
+        assert_eq!(tool.sha256, wb_model::Sha256::of(&bytes).as_str());
+        assert_eq!(worker.which("bash", &[]).await.unwrap().unwrap().version, None);
+        assert_eq!(worker.which("no-such-program", &["--version"]).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn dropping_the_last_handle_ends_everything() {
+    let agent = run(async {
+        let worker = Worker::local(Path::new(AGENT)).await.unwrap();
+        let group = worker.group().await.unwrap();
+        group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
+        let _scratch = worker.scratch(None).await.unwrap();
+        worker.agent_pid().unwrap()
+    });
+    nothing_is_left_of(agent);
+}
+
+/// Starts a controller that has started things; what it says of them.
+fn controller(elsewhere: &Path) -> (Child, Vec<String>) {
+    let mut controller = Program::new(AGENT).arg("controller").arg(elsewhere).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(controller.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (controller, line.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_killed_controller_leaves_no_process_no_folder_and_no_cgroup() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (mut controller, made) = controller(elsewhere.path());
+    let agent: u32 = made[0].parse().unwrap();
+    assert!(made[2..].iter().all(|folder| Path::new(folder).is_dir()), "{made:?}");
+    // A shell that was just started has yet to start what it is for.
+    eventually("processes to be started", || marked(&format!("weighbridge-{agent:08}-")).len() >= 3);
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    nothing_is_left_of(agent);
+    assert!(made[1] == "-" || !Path::new(&made[1]).exists());
+    assert!(made[2..].iter().all(|folder| !Path::new(folder).exists()), "{made:?}");
+}
+
+#[test]
+fn what_a_killed_agent_leaves_is_removed_by_the_next() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (mut controller, made) = controller(elsewhere.path());
+    let agent: u32 = made[0].parse().unwrap();
+    assert!(Program::new("kill").args(["-9", &made[0]]).status().unwrap().success());
+    eventually("the agent's end", || !alive(agent));
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    with_worker(|_| async {});
+    nothing_is_left_of(agent);
+    assert!(made[2..].iter().all(|folder| !Path::new(folder).exists()), "{made:?}");
+}
+
+#[test]
+fn a_killed_agent_is_a_lost_worker() {
+    let agent = run(async {
+        let worker = Worker::local(Path::new(AGENT)).await.unwrap();
+        let group = worker.group().await.unwrap();
+        let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
+        let agent = worker.agent_pid().unwrap();
+        assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
+        let error = process.wait(None).await.unwrap_err();
+        assert!(error.is_lost(), "{error}");
+        assert!(worker.facts().await.unwrap_err().is_lost());
+        eventually("the child's end", || !alive(process.pid()));
+        agent
+    });
+    with_worker(|_| async {});
+    nothing_is_left_of(agent);
+}
+
+#[test]
+fn garbage_on_the_pipe_ends_the_agent_with_an_error() {
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], b"\x02\0\0\0\0\0\0\0{}"] {
+        let mut agent = Program::new(AGENT)
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        agent.stdin.take().unwrap().write_all(garbage).unwrap();
+        let pid = agent.id();
+        let output = agent.wait_with_output().unwrap();
+        let complaint = text(&output.stderr);
+        assert!(!output.status.success() && !complaint.contains("panicked"), "{complaint}");
+        nothing_is_left_of(pid);
+    }
+}
+
+#[test]
+fn another_version_is_told_apart() {
+    run(async {
+        let hello = br#"{"protocol":99,"release":"9.9","program":"/x"}"#;
+        let frame = [&u32::try_from(hello.len()).unwrap().to_le_bytes()[..], &[0; 4], hello].concat();
+        let (near, mut far) = tokio::io::duplex(1024);
+        tokio::io::AsyncWriteExt::write_all(&mut far, &frame).await.unwrap();
+        let (input, output) = tokio::io::split(near);
+        let error = Worker::over(WorkerName::local(), input, output, Terms::default(), std::future::ready(None))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the agent on `local` (weighbridge 9.9) speaks version 99 of the protocol, this program {}: use the same \
+                 weighbridge on both",
+                wb_agent::protocol::VERSION
+            )
+        );
+    });
+}
+
+#[test]
+fn a_program_that_is_no_agent_is_told_apart() {
+    run(async {
+        let error = Worker::local(Path::new("/bin/echo")).await.unwrap_err();
+        assert!(error.to_string().starts_with("what answers on `local` is no agent"), "{error}");
+        let error = Worker::local(Path::new("/bin/true")).await.unwrap_err();
+        assert!(error.is_lost() || error.to_string().contains("pipe"), "{error}");
+        assert!(matches!(Worker::local(Path::new("/nosuch")).await, Err(WorkerError::Start { .. })));
+    });
+}
+
+#[test]
+fn telemetry_tells_the_workload_from_the_rest() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let recording = group.record(Nanos(100_000_000)).await.unwrap();
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
+        let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
+        let telemetry = recording.finish().await.unwrap();
+        group.teardown().await.unwrap();
+        assert!(telemetry.series.len() >= 2);
+        assert!(telemetry.readings().is_sorted_by_key(|reading| reading.at_ns));
+        assert!(telemetry.start.at_ns < finished.started_ns && telemetry.end.at_ns > finished.ended_ns);
+        let used = telemetry.end.workload.unwrap().cpu_ns - telemetry.start.workload.unwrap().cpu_ns;
+        assert!(used > 0 && used < 2 * finished.usage.cpu_ns() + 50_000_000, "{used} {:?}", finished.usage);
+        let disturbance = telemetry.disturbance(&wb_sys::telemetry::Thresholds::default());
+        assert!(disturbance.outside_cpu_percent.is_some() && disturbance.elapsed_ns > 0);
+        let cost: u64 =
+            telemetry.series.iter().map(|reading| reading.cost_ns).sum::<u64>() / telemetry.series.len() as u64;
+        eprintln!(
+            "a reading took {} µs of CPU time; others used {:.1} % of the CPUs, we {:.2} % of one",
+            cost / 1000,
+            disturbance.outside_cpu_percent.unwrap(),
+            disturbance.own_cpu_percent
+        );
+    });
+}
+
+#[test]
+fn what_is_started_beside_the_workload_is_counted_apart() {
+    with_worker(|worker| async move {
+        let (tools, group) = (worker.group().await.unwrap(), worker.group().await.unwrap());
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
+        let used = tools.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap().usage;
+        let telemetry = recording.finish().await.unwrap();
+        let beside = telemetry.end.beside.cpu_ns - telemetry.start.beside.cpu_ns;
+        assert!(beside > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < beside / 2);
+    });
+}
+
+#[test]
+fn the_world_and_its_noise_are_told() {
+    with_worker(|worker| async move {
+        let environment = worker.environment([("bash".to_owned(), vec!["--version".to_owned()])].into()).await.unwrap();
+        assert!(environment.kernel.release.is_some() && environment.tools.contains_key("bash"));
+        assert!(!worker.doctor().await.unwrap().findings.is_empty());
+    });
+}

@@ -1,0 +1,130 @@
+//! From folders to folders, tables and neighbours.
+
+use crate::support::{Lab, Made, iteration, latency, shared, shared_builds, throughput, told};
+use proptest::prelude::*;
+use wb_compare::analyze::{Which, write_csv};
+use wb_compare::nearest::{DecidedBy, NearestError, nearest};
+use wb_compare::strip::{StripError, strip};
+use wb_compare::{Builds, ReadOptions, Source, Warning, read};
+
+fn csv(builds: &Builds, which: Which) -> String {
+    let mut text = Vec::new();
+    write_csv(builds, which, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_table_has_a_row_for_each_check_and_nothing_for_what_is_missing() {
+    let lab = Lab::new();
+    let case = |name: &str, mean: f64| {
+        iteration(name, "iops_sec", &[throughput("iops_sec", mean, 0.5), latency("lat", 7.0, 2.0)])
+    };
+    lab.run("a", "Localhost/fio/0000", &[case("read-4KiB", 10.5)]);
+    lab.run("b", "Localhost/fio/0000", &[case("read-4KiB", 11.0), case("read-1KiB", 3.0)]);
+    let builds = lab.read(&["a", "b"]);
+    let wanted = "check,a,b\n\
+                  Localhost/fio/0000:./read-1KiB/throughput/iops_sec.mean,,3\n\
+                  Localhost/fio/0000:./read-1KiB/throughput/iops_sec.stddev,,0.5\n\
+                  Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean,10.5,11\n\
+                  Localhost/fio/0000:./read-4KiB/throughput/iops_sec.stddev,0.5,0.5\n";
+    assert_eq!(csv(&builds, Which::Primary), wanted);
+    assert_eq!(csv(&builds, Which::All).lines().count(), 9);
+}
+
+#[test]
+fn the_nearest_is_found_by_primary_metrics_first() {
+    let lab = Lab::new();
+    for (name, iops, lat) in [("src", 100.0, 10.0), ("near", 101.0, 50.0), ("far", 120.0, 10.0)] {
+        let metrics = [throughput("iops_sec", iops, 2.0), latency("lat", lat, 0.0)];
+        lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
+    }
+    let builds = lab.read(&["src", "near", "far"]);
+    let found = nearest(&builds, 0, &[vec![2], vec![1]], 1.0).unwrap();
+    assert_eq!((found.candidate, found.by), (1, DecidedBy::Primary));
+    assert!(found.others[0] > found.others[1]);
+    let groups = nearest(&builds, 0, &[vec![1, 2], vec![0]], 1.0).unwrap();
+    assert_eq!(groups.candidate, 1);
+    assert!((groups.primary[0] * 2.0 - found.primary.iter().sum::<f64>()).abs() < 1e-9);
+    assert_eq!(nearest(&builds, 0, &[vec![1]], 1.0), Err(NearestError::TooFew(1)));
+    assert_eq!(nearest(&builds, 0, &[vec![1], vec![7]], 1.0), Err(NearestError::BadGroup(1)));
+}
+
+#[test]
+fn nothing_in_common_is_no_nearest() {
+    let lab = Lab::new();
+    for name in ["a", "b", "c"] {
+        lab.run(name, &format!("{name}/fio/0000"), &[iteration("read", "x", &[throughput("x", 1.0, 1.0)])]);
+    }
+    assert_eq!(nearest(&lab.read(&["a", "b", "c"]), 0, &[vec![1], vec![2]], 1.0), Err(NearestError::NothingInCommon));
+}
+
+fn both(folder: &std::path::Path, include_incorrect: bool) -> String {
+    let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
+    let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options).unwrap();
+    let run = &read.builds.list()[0].runs[0];
+    format!("{}{:?}{:?}", told(&read.builds), run.metadata, run.errors)
+}
+
+#[test]
+fn a_stripped_folder_compares_the_same() {
+    let lab = Lab::new();
+    let full = r#"[{"iteration_name": "read-4KiB", "other": [1, 2], "iteration_data": {
+        "parameters": {"benchmark": [{"bs": "4k", "primary_metric": "iops_sec", "n": 5}, {"bs": "\u00e9\"k"}],
+                       "user": [{"profile": "P", "workers": {"a": "long"}}, {"cmdline": "x"}]},
+        "throughput": {
+            "iops_sec": [{"client_hostname": "a", "mean": 1, "stddevpct": 2},
+                {"client_hostname": "all", "mean": 0.1, "stddevpct": 1e-7, "description": "text", "samples": [
+                    {"timeseries": [{"date": 1, "value": 99}], "value": 0.30000000000000004}, {"value": "odd"}]}],
+            "none": [{"client_hostname": "a", "mean": 1, "stddevpct": 2}],
+            "empty": [{"client_hostname": "all", "samples": [{"value": 1}]}]},
+        "latency": {"lat": [{"client_hostname": "all", "mean": "odd"}]}}},
+      {"iteration_name": "read-8KiB-fail1", "iteration_data": {"parameters": {}, "throughput": {"x": [
+                {"client_hostname": "all", "mean": 7}]}}},
+      {"iteration_name": "nothing"}]"#;
+    lab.file("a/Localhost/fio/0000/result.json", full);
+    lab.file("a/Localhost/fio/failed/result.json", full);
+    lab.file("a/Localhost/fio/__error7__/exception", "it broke\n");
+    lab.file("a/Localhost/fio/0000/big.log", "log");
+    lab.file("a/RUNPERF_METADATA", "build:1\nrunperf_cmd:x --password abc\nenvironment_world:[{\"a\": \"b\"}]\n");
+    for include_incorrect in [false, true] {
+        let into = lab.path().join(format!("stripped-{include_incorrect}"));
+        let stripped = strip(&lab.path().join("a"), &into, include_incorrect).unwrap();
+        assert!(stripped.after < stripped.before, "{stripped:?}");
+        let compared =
+            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }).unwrap().warnings;
+        let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.what).collect::<Vec<_>>();
+        assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
+        assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));
+        let again = lab.path().join(format!("again-{include_incorrect}"));
+        let twice = strip(&into, &again, include_incorrect).unwrap();
+        assert_eq!(twice.after, twice.before, "nothing is left to strip");
+        assert!(!std::fs::read_to_string(again.join("RUNPERF_METADATA")).unwrap().contains("abc"));
+    }
+    let occupied = strip(&lab.path().join("a"), &lab.path().join("stripped-true"), false);
+    assert!(matches!(occupied, Err(StripError::Occupied { .. })));
+}
+
+#[test]
+fn the_shared_builds_compare_the_same_when_stripped() {
+    let Some(data) = shared("run-perf") else { return };
+    let lab = Lab::new();
+    for source in shared_builds(&data) {
+        let into = lab.path().join(&source.name);
+        let stripped = strip(&source.runs[0], &into, false).unwrap();
+        println!("{}: {} bytes became {}", source.name, stripped.before, stripped.after);
+        assert_eq!(both(&into, false), both(&source.runs[0], false));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_number_survives_stripping(numbers in proptest::collection::vec(proptest::num::f64::NORMAL, 3..9)) {
+        let lab = Lab::new();
+        let made = Made { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
+        lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[made])]);
+        strip(&lab.path().join("a"), &lab.path().join("b"), false).unwrap();
+        prop_assert_eq!(both(&lab.path().join("b"), false), both(&lab.path().join("a"), false));
+    }
+}

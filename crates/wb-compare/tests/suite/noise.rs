@@ -1,0 +1,232 @@
+//! Models of noise: what they learn, when they are used, and what single runs come to by them.
+
+use crate::support::{Lab, Made, iteration, throughput};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use wb_compare::model::noise::{Noise, Thin, learn};
+use wb_compare::statistical::{Check, NoiseUse, Options, Threshold, Unit, Verdict, compare};
+use wb_compare::{AnyModel, Builds, NoiseModel};
+
+const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
+
+/// Runs of one case each, named by their numbers from 0: ten samples around each level, spread by one percent.
+fn lab(levels: &[f64]) -> Lab {
+    let lab = Lab::new();
+    for (number, level) in levels.iter().enumerate() {
+        run(&lab, &number.to_string(), (0..10).map(|n| level * (0.9955 + 0.001 * f64::from(n * 7 % 10))).collect());
+    }
+    lab
+}
+
+fn run(lab: &Lab, name: &str, samples: Vec<f64>) {
+    let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    let made = Made { samples, ..throughput("iops_sec", mean, 1.0) };
+    lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[made])]);
+}
+
+fn names(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| number.to_string()).collect()
+}
+
+fn read(lab: &Lab, builds: &[String]) -> Builds {
+    lab.read(&builds.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn learnt(lab: &Lab, builds: &[String]) -> (NoiseModel, Noise) {
+    let model = learn(&read(lab, builds));
+    let noise = model.checks[IOPS].clone();
+    (model, noise)
+}
+
+/// The one check of two builds.
+fn judged(lab: &Lab, builds: [&str; 2], models: &[NoiseModel], options: &Options) -> Check {
+    compare(&lab.read(&builds), models, options).unwrap().checks.remove(0)
+}
+
+/// Around 1000, two percent apart.
+const EIGHT: [f64; 8] = [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 1005.0];
+
+#[test]
+fn single_runs_are_runs_of_one_system_and_builds_of_several_stand_apart() {
+    let lab = lab(&EIGHT);
+    let (model, noise) = learnt(&lab, &names(0..8));
+    assert!(model.one_system && model.learnt_from.len() == 8);
+    assert_eq!((noise.runs, noise.builds, noise.samples, noise.too_thin), (8, 1, 80, None));
+    let variation = noise.variation.unwrap();
+    assert!((variation.noise.spread - 0.0202).abs() < 0.001, "{variation:?}");
+    assert!(variation.between < variation.noise.spread && variation.between_upper > variation.between);
+    assert!((variation.noise.within.unwrap() - 0.0037).abs() < 0.001, "{variation:?}");
+    assert!(noise.drift.unwrap().p_value > 0.3 && noise.modes.unwrap().p_value > 0.05);
+    let (model, noise) = learnt(&lab, &["0,1,2,3".to_owned(), "4,5,6,7".to_owned()]);
+    assert_eq!((model.one_system, noise.builds, noise.variation.unwrap().noise.degrees), (false, 2, 6.0));
+    let rising = self::lab(&[100.0, 101.0, 102.0, 103.0, 104.0, 105.0]);
+    let drift = learnt(&rising, &names(0..6)).1.drift.unwrap();
+    assert!(drift.p_value < 0.01 && (drift.slope - 0.01).abs() < 0.001, "{drift:?}");
+    let modal = self::lab(&[100.0, 130.0, 100.1, 130.1, 100.2, 130.2, 100.3, 130.3, 100.4, 130.4]);
+    assert!(learnt(&modal, &names(0..10)).1.modes.unwrap().p_value < 0.05);
+}
+
+#[test]
+fn what_is_known_too_badly_says_so() {
+    let thin = |levels: &[f64]| {
+        let noise = learnt(&lab(levels), &names(0..levels.len())).1;
+        (noise.too_thin, noise.why_not().unwrap_or_default())
+    };
+    assert_eq!(thin(&EIGHT[..5]), (Some(Thin::TooFewRuns), "5 runs, and 6 are the fewest".to_owned()));
+    assert_eq!(thin(&EIGHT[..1]).1, "1 run, and 6 are the fewest");
+    assert_eq!(thin(&[7.0; 6]).0, Some(Thin::NoVariation));
+    assert_eq!(thin(&[-7.0, 1.0, 1.0, 1.0, 1.0, 1.0]).0, Some(Thin::NotPositive));
+    let (_, noise) = learnt(&lab(&EIGHT), &["0,1,2".to_owned(), "3,4".to_owned(), "5".to_owned()]);
+    assert_eq!(noise.why_not().unwrap(), "6 runs of 3 builds, and 8 are the fewest");
+}
+
+#[test]
+fn single_runs_have_verdicts_where_the_noise_is_known() {
+    let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0]].concat());
+    let options = Options::default();
+    let (model, _) = learnt(&lab, &names(0..8));
+    let models = [model];
+    let verdict = |dst: &str, models: &[NoiseModel]| judged(&lab, ["8", dst], models, &options).verdict;
+    assert_eq!(verdict("9", &[]), Verdict::Differs);
+    assert_eq!([verdict("9", &models), verdict("10", &models)], [Verdict::Regressed, Verdict::Improved]);
+    // Beyond the noise of samples, and within that of runs.
+    let within = judged(&lab, ["8", "11"], &models, &options);
+    assert_eq!(within.verdict, Verdict::Inconclusive);
+    assert!(within.needs.is_some_and(|needs| needs.unit == Unit::Runs && needs.each > Some(1)), "{within:?}");
+    assert!(matches!(within.noise, Some(NoiseUse::Used { runs: 8, .. })));
+    let (thin, _) = learnt(&lab, &names(0..5));
+    let unsure = judged(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
+    assert_eq!(unsure.verdict, Verdict::Differs);
+    assert_eq!(unsure.noise, Some(NoiseUse::TooThin { why: "5 runs, and 6 are the fewest".to_owned() }));
+    // Of several models the one that knows more.
+    let several = [thin, models[0].clone()];
+    assert_eq!(verdict("9", &several), Verdict::Regressed);
+    let enough = judged(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
+    assert_eq!(enough.noise, Some(NoiseUse::NotNeeded));
+    let of_noise = Options { threshold: Threshold::OfNoise, ..Options::default() };
+    let threshold = judged(&lab, ["8", "9"], &models, &of_noise).threshold;
+    assert!((8.0..10.0).contains(&threshold), "{threshold}");
+    assert_eq!(judged(&lab, ["8", "9"], &[], &of_noise).threshold, 5.0);
+}
+
+/// A run of this program of one cell under a definition key.
+fn own(lab: &Lab, name: &str, key: &str, level: f64) {
+    let samples: Vec<String> = (0..6)
+        .map(|n| {
+            let value = level + f64::from(n);
+            format!(r#"{{"counted": true, "disturbances": ["steal"], "values": {{"throughput/rate": {value}}}}}"#)
+        })
+        .collect();
+    lab.file(&format!("{name}/run.json"), r#"{"schema": 1, "entries": []}"#);
+    lab.file(
+        &format!("{name}/Localhost/t/0000/result.json"),
+        format!(
+            r#"{{"cells": [{{"cell": "Localhost/t/0000:", "key": "{key}", "params": {{}}, "metrics": [{{"metric":
+            {{"name": "rate", "class": "throughput", "unit": "op/s", "direction": "higher", "primary": true}}, "worker": null,
+            "summary": {{"mean": {level}, "stddev_percent": 1.0}}}}], "samples": [{}]}}]}}"#,
+            samples.join(", ")
+        ),
+    );
+}
+
+#[test]
+fn noise_of_another_definition_is_not_used() {
+    let lab = Lab::new();
+    for (number, level) in EIGHT.into_iter().enumerate() {
+        own(&lab, &number.to_string(), if number == 2 { "old" } else { "k1" }, level);
+    }
+    let model = learn(&read(&lab, &names(0..8)));
+    let noise = &model.checks["Localhost/t/0000:/throughput/rate#mean"];
+    assert_eq!((noise.definition_key.as_deref(), noise.runs, noise.left_out), (Some("k1"), 7, 1));
+    assert_eq!(noise.disturbed, 42);
+    own(&lab, "c", "k2", 1000.0);
+    own(&lab, "d", "k2", 700.0);
+    let models = [model];
+    let options = Options::default();
+    let other = judged(&lab, ["c", "d"], &models, &options);
+    assert_eq!((other.noise, other.verdict), (Some(NoiseUse::OtherDefinition), Verdict::Differs));
+    own(&lab, "e", "k1", 1000.0);
+    own(&lab, "f", "k1", 700.0);
+    assert_eq!(judged(&lab, ["e", "f"], &models, &options).verdict, Verdict::Regressed);
+}
+
+#[test]
+fn files_are_read_as_they_were_written_and_newer_ones_are_refused() {
+    let lab = lab(&[&EIGHT[..], &[-1.0]].concat());
+    let path = lab.path().join("noise.json");
+    for builds in [names(0..8), names(0..2), names(7..9)] {
+        let model = learn(&read(&lab, &builds));
+        model.write(&path).unwrap();
+        assert_eq!(AnyModel::read(&path).unwrap(), AnyModel::Noise(model));
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let why = |text: String| AnyModel::parse(text.as_bytes()).unwrap_err().to_string();
+    let newer = why(text.replace("\"version\": 1", "\"version\": 2"));
+    assert_eq!(
+        newer,
+        "it is `weighbridge-noise` of version 2, and this program knows `weighbridge-noise` of version 1"
+    );
+    assert!(why(text.replace("weighbridge-noise", "weighbridge-other")).starts_with("it is `weighbridge-other`"));
+    let more = text.replace("\"version\": 1", "\"version\": 1, \"added\": {\"later\": 1}");
+    assert!(matches!(AnyModel::parse(more.as_bytes()), Ok(AnyModel::Noise(_))));
+    let scores = AnyModel::parse(format!(r#"{{"{IOPS}": [0.5, -10]}}"#).as_bytes());
+    assert!(matches!(scores, Ok(AnyModel::Scores(_))));
+    assert!(why("[]".to_owned()).contains("expected a map"));
+}
+
+/// Four hundred metrics whose runs vary by three percent and samples by two, all normal, from folders to verdicts: of
+/// equal runs about one in a hundred is said to differ (`docs/statistics.md`), more than one in twenty comes once in a
+/// million times.
+#[test]
+fn equal_single_runs_are_seldom_said_to_differ() {
+    let lab = Lab::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut normal = move || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    for number in 0..10 {
+        let made = (0..400).map(|metric| {
+            let level = 1000.0 * (0.03 * normal()).exp();
+            let samples: Vec<f64> = (0..10).map(|_| level * (0.02 * normal()).exp()).collect();
+            Made { samples, ..throughput(&format!("m{metric}"), level, 2.0) }
+        });
+        let made: Vec<Made> = made.collect();
+        lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read", "none", &made)]);
+    }
+    let model = learn(&read(&lab, &names(0..8)));
+    // A threshold of 0 lets every difference matter that is beyond chance.
+    let options = Options { threshold: Threshold::Percent(0.0), ..Options::default() };
+    let compared = compare(&read(&lab, &names(8..10)), &[model], &options).unwrap();
+    let differing =
+        compared.checks.iter().filter(|check| matches!(check.verdict, Verdict::Improved | Verdict::Regressed));
+    let differing = differing.count();
+    assert_eq!(compared.checks.len(), 400);
+    assert!((1..=20).contains(&differing), "{differing} of 400");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_was_measured_can_be_learnt_written_and_used(
+        runs in proptest::collection::vec(
+            proptest::collection::vec(prop_oneof![proptest::num::f64::NORMAL, -1.0..9.0, Just(3.0)], 1..8), 2..9,
+        ),
+    ) {
+        let lab = Lab::new();
+        for (number, samples) in runs.iter().enumerate() {
+            run(&lab, &number.to_string(), samples.clone());
+        }
+        let builds = read(&lab, &names(0..runs.len()));
+        let model = learn(&builds);
+        if let Some(noise) = model.checks.get(IOPS) {
+            prop_assert_eq!(noise.usable().is_none(), noise.why_not().is_some());
+            let path = lab.path().join("noise.json");
+            model.write(&path).unwrap();
+            prop_assert!(AnyModel::read(&path).is_ok());
+        }
+        let options = Options { threshold: Threshold::OfNoise, ..Options::default() };
+        for check in compare(&builds, &[model], &options).unwrap().checks {
+            prop_assert!(check.threshold >= 1.0 && check.p.is_none_or(|p| (0.0..=1.0).contains(&p)), "{:?}", check);
+        }
+    }
+}

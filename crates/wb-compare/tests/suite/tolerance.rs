@@ -1,0 +1,218 @@
+//! What the method of tolerances says of made-up builds.
+
+use crate::support::{Lab, Made, iteration, latency, throughput};
+use proptest::prelude::*;
+use wb_compare::tolerance::score::{Term, Weights};
+use wb_compare::tolerance::starred::Stars;
+use wb_compare::tolerance::totals::Exit;
+use wb_compare::tolerance::{Cell, Comparison, Options, Status, compare};
+use wb_compare::{CheckId, Model, ReadOptions, Value};
+
+const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
+const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
+
+/// Builds of one case each, named by their numbers.
+fn lab(builds: &[&[Made]]) -> Lab {
+    let lab = Lab::new();
+    for (number, metrics) in builds.iter().enumerate() {
+        lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", metrics)]);
+    }
+    lab
+}
+
+fn at(comparison: &Comparison<'_>, id: &str) -> usize {
+    let wanted = CheckId::parse(id).unwrap();
+    (0..comparison.checks.len()).find(|at| comparison.id(*at) == wanted).unwrap()
+}
+
+fn cell(comparison: &Comparison<'_>, id: &str) -> Cell {
+    *comparison.cell(at(comparison, id), comparison.last().unwrap()).unwrap()
+}
+
+#[test]
+fn the_direction_of_a_metric_decides_and_can_be_set() {
+    let lab = lab(&[
+        &[throughput("iops_sec", 100.0, 1.0), latency("lat", 10.0, 1.0)],
+        &[throughput("iops_sec", 110.0, 1.0), latency("lat", 11.0, 1.0)],
+    ]);
+    let builds = lab.read(&["0", "1"]);
+    let mut options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    assert_eq!(cell(&compared, IOPS).status, Status::Improvement);
+    assert_eq!(cell(&compared, LAT).status, Status::Regression);
+    assert!((cell(&compared, LAT).score.unwrap() - 10.0).abs() < 1e-9, "the score keeps its sign");
+    assert_eq!((compared.exit(false), compared.exit(true)), (Exit::Fine, Exit::Regression));
+    options.directions.extend(["iops_sec=lower".parse().unwrap(), "latency/lat=neither".parse().unwrap()]);
+    let compared = compare(&builds, &[], &options);
+    assert_eq!(cell(&compared, IOPS).status, Status::Regression);
+    assert_eq!(cell(&compared, LAT).status, Status::Changed);
+    assert_eq!(compared.exit(false), Exit::Regression);
+}
+
+#[test]
+fn what_is_not_there_is_missing_and_what_is_no_number_invalid() {
+    let lab = lab(&[&[throughput("iops_sec", 100.0, 1.0), latency("lat", 10.0, 1.0)], &[latency("slat", 1.0, 1.0)]]);
+    let result = std::fs::read_to_string(lab.path().join("1/Localhost/fio/0000/result.json")).unwrap();
+    lab.file(
+        "1/Localhost/fio/0000/result.json",
+        result.replace("\"slat\"", "\"lat\"").replace("\"mean\": 1", "\"mean\": \"nan\""),
+    );
+    let builds = lab.read(&["0", "1"]);
+    let options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Missing, raw: None, score: None });
+    assert_eq!(cell(&compared, LAT).status, Status::Invalid);
+    assert_eq!(compared.value(at(&compared, LAT), 1), Value::Invalid);
+    assert!(compared.parts(at(&compared, LAT), 1).is_empty());
+    let totals = compared.totals(1);
+    assert_eq!((totals.primary.of(Status::Missing), totals.others.of(Status::Invalid)), (2, 1));
+    assert_eq!(compared.exit(false), Exit::Incomplete);
+}
+
+#[test]
+fn builds_without_a_check_in_common_are_not_comparable() {
+    let lab = Lab::new();
+    for name in ["a", "b"] {
+        lab.run(name, &format!("{name}/fio/0000"), &[iteration("read", "x", &[throughput("x", 1.0, 1.0)])]);
+    }
+    let builds = lab.read(&["a", "b"]);
+    let options = Options::default();
+    assert_eq!(compare(&builds, &[], &options).exit(false), Exit::NothingComparable);
+    let alone = lab.read(&["a"]);
+    assert_eq!(compare(&alone, &[], &options).exit(false), Exit::NothingComparable);
+}
+
+#[test]
+fn a_source_of_zero_equals_zero_only() {
+    let zero = |lat| vec![throughput("iops_sec", 0.0, 0.0), latency("lat", lat, 0.0)];
+    let lab = lab(&[&zero(0.0), &zero(3.0)]);
+    let builds = lab.read(&["0", "1"]);
+    let options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    assert_eq!(cell(&compared, IOPS), Cell { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
+    let lat = cell(&compared, LAT);
+    assert_eq!((lat.status, lat.score), (Status::Regression, Some(f64::INFINITY)));
+    assert_eq!(compared.groups.len(), 3, "the group is of what is finite");
+}
+
+#[test]
+fn a_side_of_several_runs_is_their_average() {
+    let iops = |mean| vec![throughput("iops_sec", mean, 1.0)];
+    let lab = lab(&[&iops(100.0), &iops(90.0), &iops(106.0)]);
+    let builds = lab.read(&["0", "1,2"]);
+    let options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    assert!((cell(&compared, IOPS).score.unwrap() + 2.0).abs() < 1e-9);
+    assert_eq!(cell(&compared, IOPS).status, Status::Equal);
+}
+
+#[test]
+fn errors_of_a_test_are_invalid_where_they_were_asked_for() {
+    let lab = lab(&[&[throughput("iops_sec", 1.0, 1.0)], &[throughput("iops_sec", 1.0, 1.0)]]);
+    lab.file("1/Localhost/fio/__error0__/exception", "it broke");
+    let read = lab.try_read(&["0", "1"], &ReadOptions { include_incorrect: true, ..ReadOptions::default() });
+    let options = Options::default();
+    let compared = compare(&read.builds, &[], &options);
+    assert_eq!(compared.exit(false), Exit::Incomplete);
+    let errors: Vec<_> = compared.errors(1).map(|error| error.id()).collect();
+    assert_eq!(errors, ["Localhost/fio/*:./ERROR/ERROR/ERROR.error"]);
+    assert_eq!(compare(&lab.read(&["0", "1"]), &[], &options).exit(false), Exit::Fine);
+}
+
+#[test]
+fn a_group_of_metrics_with_opposite_directions_is_worse_where_each_is() {
+    let lab = Lab::new();
+    for (name, iops, lat) in [("a", 100.0, 100.0), ("b", 90.0, 110.0)] {
+        let fio = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", iops, 0.0)]);
+        let ping = iteration("ping-1", "rtt", &[latency("rtt", lat, 0.0)]);
+        lab.run(name, "Localhost/fio/0000", &[fio]);
+        lab.run(name, "Localhost/ping/0000", &[ping]);
+    }
+    let builds = lab.read(&["a", "b"]);
+    let options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    let all = compared.groups.iter().find(|group| group.id.to_string() == "Localhost/*/*:./*-*/*/*.mean").unwrap();
+    let cell = all.cell(1).unwrap();
+    assert!(cell.score.abs() < 1e-9, "the signs are run-perf's");
+    assert_eq!((cell.status, cell.scored, cell.tolerance), (Status::Regression, 2, 5.0 * 2.3 / 2.0));
+}
+
+#[test]
+fn several_models_average_and_the_raw_difference_is_only_shown() {
+    let lab = lab(&[&[throughput("iops_sec", 100.0, 1.0)], &[throughput("iops_sec", 110.0, 1.0)]]);
+    let builds = lab.read(&["0", "1"]);
+    let model = |slope: f64| {
+        let text = format!(
+            r#"{{"__metadata__": {{"version": 2, "tolerance": 4}},
+            "{IOPS}": {{"equation": [{slope}, 0], "raw": 55}}, "what is no check": {{"equation": [1, 1], "raw": 1}}}}"#
+        );
+        Model::parse(text.as_bytes()).unwrap()
+    };
+    let options = Options::default();
+    let models = [model(0.01), model(0.03)];
+    let compared = compare(&builds, &models, &options);
+    assert!((cell(&compared, IOPS).score.unwrap() - 2.2).abs() < 1e-9);
+    assert!((cell(&compared, IOPS).raw.unwrap() - 10.0).abs() < 1e-9);
+    let parts = compared.parts(at(&compared, IOPS), 1);
+    let said: Vec<_> = parts.iter().map(|part| (part.term, part.difference.round(), part.weight)).collect();
+    let (first, second) = ((Term::ModelRaw(0), 100.0, 0.0), (Term::ModelRaw(1), 100.0, 0.0));
+    assert_eq!(said, [(Term::Model(0), 1.0, 1.0), first, (Term::Model(1), 3.0, 1.0), second, (Term::Raw, 10.0, 0.0)]);
+}
+
+#[test]
+fn averages_are_over_primary_scores() {
+    let lab = Lab::new();
+    for (name, factor) in [("a", 1.0), ("b", 1.1)] {
+        let case = |size: u32, mean: f64| {
+            let metrics = [throughput("iops_sec", mean, factor), latency("lat", 1.0, 0.0)];
+            iteration(&format!("read-{size}KiB"), "iops_sec", &metrics)
+        };
+        lab.run(name, "Localhost/fio/0000", &[case(4, 100.0 * factor), case(64, 200.0 / factor)]);
+    }
+    let builds = lab.read(&["a", "b"]);
+    let options = Options::default();
+    let compared = compare(&builds, &[], &options);
+    let [row] = &compared.averages(1, Stars::CASES)[..] else { panic!() };
+    assert_eq!(row.id.to_string(), "Localhost/fio/0000:./read-*/throughput/iops_sec");
+    let (means, stddevs) = (row.means.unwrap(), row.stddevs.unwrap());
+    assert_eq!((means.count, stddevs.count), (2, 2));
+    assert!((means.positives - 5.0).abs() < 1e-9 && (means.max - 10.0).abs() < 1e-9 && means.negatives < 0.0);
+    assert!((stddevs.median + 0.1).abs() < 1e-9);
+    assert_eq!(compared.spread(1, &[Status::Improvement]).unwrap().count, 1);
+    assert_eq!(compared.spread(1, &[Status::Missing]), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_cell_has_a_status_and_no_score_is_nan(
+        values in proptest::collection::vec((proptest::num::f64::NORMAL | proptest::num::f64::ZERO, -1e3..1e3), 2..6),
+        average in 0.0..3.0, n_of in 0.0..3.0,
+        equation in (-1e300..1e300, -1e300..1e300),
+    ) {
+        let metrics: Vec<_> = values
+            .iter()
+            .map(|(mean, stddev)| vec![throughput("iops_sec", *mean, *stddev), latency("lat", *stddev, 0.0)])
+            .collect();
+        let lab = lab(&metrics.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let names: Vec<_> = (0..values.len()).map(|number| number.to_string()).collect();
+        let builds = lab.read(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let model = Model::parse(format!(r#"{{"{IOPS}": [{}, {}]}}"#, equation.0, equation.1).as_bytes()).unwrap();
+        let weights = Weights { builds_average: average, n_out_of_results: n_of, n: 2 };
+        let options = Options { weights, ..Options::default() };
+        for models in [&[][..], &[model]] {
+            let compared = compare(&builds, models, &options);
+            prop_assert_eq!(compared.checks.len(), 4);
+            for check in 0..4 {
+                for build in 1..values.len() {
+                    let cell = compared.cell(check, build).unwrap();
+                    prop_assert!(cell.score.is_none_or(|score| !score.is_nan()));
+                    prop_assert!(!compared.parts(check, build).is_empty());
+                }
+            }
+            let totals = compared.totals(compared.last().unwrap());
+            prop_assert_eq!(totals.primary.all() + totals.others.all(), 4);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The network engine over this machine's loopback.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod common;
+mod engine;
+mod language;
+mod missing;
+mod orders;
+mod secure;

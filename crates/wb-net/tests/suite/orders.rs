@@ -1,0 +1,127 @@
+//! A site is told things in any order, as a client that is let in and malicious could: it may refuse and fail, but
+//! neither panic nor outlive its end.
+
+use std::{
+    collections::BTreeMap,
+    net::Ipv4Addr,
+    sync::{
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc::{RecvTimeoutError, channel},
+    },
+    time::Duration,
+};
+
+use crate::common::*;
+use proptest::prelude::*;
+use wb_net::{
+    engine::{
+        site::Site,
+        work::{Assignment, ConnectionTotals, Link, LinkAnnouncement, Order, Places, Settings, Side, StrandTotals},
+    },
+    language::*,
+    transport::{
+        address::{Address, Place},
+        ends::Announcement,
+    },
+};
+
+fn assignment(protocol: Protocol, threads: u32) -> Assignment {
+    let middle = transaction(Extent::Window(Duration::from_millis(5)), vec![send(90), receive(90)]);
+    let here = Place::Ip(Ipv4Addr::LOCALHOST.into());
+    Assignment {
+        profile: mirrored(&profile(2, protocol, middle)),
+        side: Side::Server,
+        strands: std::iter::once(0..2).collect(),
+        hosts: BTreeMap::from([("there".to_owned(), Places { here, there: here })]),
+        seed: 1,
+        settings: Settings { threads, ..Settings::default() },
+    }
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..4_u64, Just(u64::MAX), Just(1 << 31), any::<u64>()]
+}
+
+fn place() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)]
+}
+
+fn totals() -> impl Strategy<Value = Vec<StrandTotals>> {
+    let connection = (0..3_u32, 0..3_u32, any::<bool>(), number(), number()).prop_map(
+        |(host, ordinal, datagrams, sent, received)| ConnectionTotals { host, ordinal, datagrams, sent, received },
+    );
+    let strand = (0..4_u32, prop::collection::vec(connection, 0..3), prop::collection::vec(0..5_u32, 0..3))
+        .prop_map(|(strand, connections, opened)| StrandTotals { strand, connections, opened });
+    prop::collection::vec(strand, 0..4)
+}
+
+fn links() -> impl Strategy<Value = Vec<LinkAnnouncement>> {
+    let addresses = prop::collection::vec(
+        prop_oneof![
+            Just(Address::Ip("127.0.0.1:9".parse().expect("an address"))),
+            Just(Address::Ip("192.0.2.1:9".parse().expect("an address"))),
+            Just(Address::Unix { name: "nobody".to_owned(), process: 1 }),
+        ],
+        0..2,
+    );
+    let link = (place(), place(), place(), 0..3_u32, addresses, any::<Option<bool>>());
+    let link = link.prop_map(|(group, transaction, flowop, strand, addresses, certificate)| LinkAnnouncement {
+        link: Link { group, transaction, flowop },
+        strand,
+        announcement: Announcement {
+            addresses,
+            certificate: certificate.map(|real| if real { "ab".repeat(32) } else { String::new() }),
+        },
+    });
+    prop::collection::vec(link, 0..4)
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let protocol =
+        prop::sample::select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::Tls, Protocol::Quic]);
+    prop_oneof![
+        2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| Order::Prepare(Box::new(assignment(protocol, threads * 8)))),
+        3 => links().prop_map(Order::Meet),
+        4 => (place(), place(), proptest::option::of(number()))
+            .prop_map(|(group, transaction, limit)| Order::Run { group, transaction, limit }),
+        2 => (place(), totals()).prop_map(|(group, totals)| Order::Finish { group, totals }),
+        2 => (place(), totals()).prop_map(|(group, totals)| Order::Settle { group, totals }),
+        1 => Just(Order::Stop),
+        1 => Just(Order::Alive),
+        1 => Just(Order::Report),
+    ]
+}
+
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn orders_in_any_order_neither_panic_nor_hold_a_site() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, SeqCst);
+        told(panic);
+    }));
+    let first = assignment(Protocol::Tcp, 8);
+    proptest!(ProptestConfig::with_cases(2000), |(orders in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
+        let (tell, events) = channel();
+        let site = Site::start(move |event| tell.send(event).is_ok()).expect("a thread");
+        if prepared {
+            site.order(Order::Prepare(Box::new(first.clone())));
+            site.order(Order::Meet(Vec::new()));
+        }
+        for order in &orders {
+            site.order(order.clone());
+        }
+        // What it does of that it has begun soon; then whoever gave the orders is gone.
+        let _ = events.recv_timeout(Duration::from_millis(2));
+        drop(site);
+        let ended = loop {
+            match events.recv_timeout(Duration::from_secs(10)) {
+                Ok(_) => {}
+                Err(end) => break end,
+            }
+        };
+        prop_assert_eq!(ended, RecvTimeoutError::Disconnected, "it goes on after its end");
+        prop_assert_eq!(PANICS.load(SeqCst), 0, "it panicked");
+    });
+}

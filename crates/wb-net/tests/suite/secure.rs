@@ -1,0 +1,170 @@
+//! Connections that are encrypted: TLS and QUIC.
+
+use std::{
+    io::ErrorKind,
+    net::{TcpStream, UdpSocket},
+    time::Duration,
+};
+
+use crate::common::{
+    link::{connect, link},
+    *,
+};
+use wb_net::{
+    engine::{report::Report, work::Settings},
+    language::*,
+    transport::address::Address,
+};
+
+const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
+
+fn both_executors() -> [Settings; 2] {
+    [128, 0].map(|threads| Settings { threads, ..Settings::default() })
+}
+
+fn each(check: impl Fn(Protocol, &Settings)) {
+    for settings in both_executors() {
+        for protocol in SECURE {
+            check(protocol, &settings);
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_a_window_arrives() {
+    each(|protocol, settings| {
+        let window = Extent::Window(Duration::from_secs(1));
+        let (_, client, server) = run(&profile(1, protocol, transaction(window, vec![send(65536)])), settings);
+        let (sent, received) = (&client.groups[0].transactions[1], &server.groups[0].transactions[1]);
+        let (sent, received) = (sent.flowops[0].bytes, received.flowops[0].bytes);
+        println!(
+            "{protocol:?} {} threads: {} MB/s sent, {} received",
+            settings.threads,
+            sent / 1_000_000,
+            received / 1_000_000
+        );
+        assert!(received > 10_000_000);
+    });
+}
+
+#[test]
+fn requests_are_answered() {
+    each(|protocol, settings| {
+        let flowops = vec![send(90), receive(90)];
+        let (_, client, server) = run(&profile(3, protocol, transaction(Extent::Iterations(200), flowops)), settings);
+        for report in [&client, &server] {
+            assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
+        }
+        let rounds = &client.groups[0].transactions[1].rounds;
+        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.histogram().value_at_quantile(0.5));
+    });
+}
+
+#[test]
+fn messages_of_random_size_end_where_they_should() {
+    each(|protocol, settings| {
+        let size = Size::Random { min: 1, max: 1 << 20 };
+        let flowops =
+            vec![flowop("write", Action::Send(message(size))), flowop("read", Action::Receive(message(size)))];
+        let (_, client, server) = run(&profile(2, protocol, transaction(Extent::Iterations(50), flowops)), settings);
+        let bytes = |report: &Report| {
+            report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(bytes(&client), bytes(&server));
+    });
+}
+
+#[test]
+fn a_window_is_followed_by_requests_on_the_same_connection() {
+    each(|protocol, settings| {
+        let mut profile = profile(2, protocol, transaction(WINDOW, vec![send(65536)]));
+        profile.groups[0].transactions.insert(2, transaction(WINDOW, vec![receive(65536)]));
+        profile.groups[0].transactions.insert(3, transaction(Extent::Iterations(20), vec![send(90), receive(90)]));
+        let (_, client, server) = run(&profile, settings);
+        assert_eq!(client.groups[0].transactions[3].rounds.count(), 40);
+        assert_eq!(server.groups[0].transactions[3].rounds.count(), 40);
+    });
+}
+
+#[test]
+fn connections_are_made_over_and_over() {
+    each(|protocol, settings| {
+        let flowops = vec![
+            flowop("connect", Action::Connect(endpoint(protocol))),
+            send(90),
+            receive(90),
+            flowop("disconnect", Action::Disconnect),
+        ];
+        let mut profile = profile(2, protocol, transaction(WINDOW, flowops));
+        profile.groups[0].transactions.remove(0);
+        profile.groups[0].transactions.pop();
+        let (_, client, server) = run(&profile, settings);
+        let made = client.groups[0].transactions[0].flowops[3].count;
+        println!("{protocol:?} {} threads: {made} connections in 300 ms", settings.threads);
+        assert!(made > 20, "{made}");
+        assert_eq!(server.refused, 0);
+    });
+}
+
+#[test]
+fn another_certificate_than_the_announced_one_is_refused() {
+    for protocol in SECURE {
+        let mut ends = link(&endpoint(protocol), false, |mut announcement| {
+            let fingerprint = announcement.certificate.as_mut().expect("a fingerprint");
+            let other = if fingerprint.starts_with('0') { "1" } else { "0" };
+            fingerprint.replace_range(..1, other);
+            announcement
+        });
+        let (opened, taken) = connect(ends.as_mut().expect("both ends"));
+        let error = opened.err().expect("it is refused");
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+        let error = taken.err().expect("it learns of it");
+        assert!(error.to_string().contains("the other side ended"), "{error}");
+    }
+}
+
+#[test]
+fn an_announcement_without_a_certificate_is_refused() {
+    for protocol in SECURE {
+        let met = link(&endpoint(protocol), false, |mut announcement| {
+            announcement.certificate = None;
+            announcement
+        });
+        let error = met.expect_err("it is refused");
+        assert_eq!(error.to_string(), "the other side announced no certificate");
+    }
+}
+
+#[test]
+fn a_stranger_at_the_door_is_dropped_and_counted() {
+    let mut ends = link(&endpoint(Protocol::Tls), false, |announcement| announcement).expect("both ends");
+    let Address::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let stranger = TcpStream::connect(door).expect("it listens");
+    let (opened, taken) = connect(&mut ends);
+    opened.and(taken).expect("the one that is expected comes through");
+    assert_eq!(ends.1.refused(), 1);
+    drop(stranger);
+}
+
+#[test]
+fn strangers_do_not_reach_a_pair_of_sockets() {
+    let mut ends = link(&endpoint(Protocol::Quic), false, |announcement| announcement).expect("both ends");
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    for end in [&ends.0, &ends.1] {
+        let Address::Ip(there) = end.announcement().addresses[0] else { panic!("an address") };
+        stranger.send_to(&[0xc0; 1200], there).expect("it can be sent");
+    }
+    for _ in 0..5 {
+        let (opened, taken) = connect(&mut ends);
+        opened.and(taken).expect("the one that is expected comes through");
+    }
+}
+
+#[test]
+fn what_is_sent_at_the_end_arrives_although_nobody_sends_any_more() {
+    each(|protocol, settings| {
+        let flowops = vec![send(1 << 20)];
+        let (_, _, server) = run(&profile(2, protocol, transaction(Extent::Iterations(5), flowops)), settings);
+        assert_eq!(server.groups[0].transactions[1].flowops[0].bytes, 10 << 20);
+    });
+}

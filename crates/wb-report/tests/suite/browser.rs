@@ -1,0 +1,84 @@
+//! The page in a real browser.
+
+use crate::specimen;
+use std::path::PathBuf;
+
+use crate::chromium::browser;
+
+struct Page {
+    _folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+/// The page with one of everything, as a file.
+fn page() -> Page {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    let study = specimen::study();
+    std::fs::write(&file, wb_report::page::html(&study, &specimen::extras(&study)).unwrap()).unwrap();
+    Page { _folder: folder, file }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn nothing_is_fetched_and_nothing_complains() {
+    let (Some(mut browser), page) = (browser(), page()) else { return };
+    browser.open(&page.file, 1280, "light");
+    assert_eq!(browser.eval("document.querySelectorAll('h1').length"), 1);
+    browser.was_quiet(&page.file);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn no_width_makes_the_page_scroll_sideways() {
+    let (Some(mut browser), page) = (browser(), page()) else { return };
+    for width in [360, 390, 768, 1280] {
+        browser.open(&page.file, width, "light");
+        for state in ["closed", "open"] {
+            browser.fits(width, state);
+            let bars = "new Set([...document.querySelectorAll('.overview .bar svg')].map(bar => { \
+                        const box = bar.getBoundingClientRect(); return `${box.left} ${box.width}`; })).size";
+            assert_eq!(browser.eval(bars), 1, "the bars of the overview are not on one scale");
+            browser.eval("document.querySelectorAll('details').forEach(e => { e.open = true })");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn a_cell_opens_by_keyboard_and_by_its_link() {
+    let (Some(mut browser), page) = (browser(), page()) else { return };
+    browser.open(&page.file, 1280, "light");
+    browser.eval("document.querySelector('#g0-1 > summary').focus()");
+    browser.press("Enter", "Enter", 13, "\r");
+    assert_eq!(browser.eval("document.querySelector('#g0-1').open"), true);
+    browser.eval("document.querySelector('a[href=\"#g1-2\"]').focus()");
+    browser.press("Enter", "Enter", 13, "\r");
+    let opened = "new Promise(done => setTimeout(() => done(document.querySelector('#g1-2').open), 300))";
+    assert_eq!(browser.eval(opened), true);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn typing_narrows_the_overview() {
+    let (Some(mut browser), page) = (browser(), page()) else { return };
+    browser.open(&page.file, 1280, "light");
+    browser.eval("document.getElementById('filter').focus()");
+    for letter in "redis failed".chars() {
+        browser.press(&letter.to_string(), "", 0, &letter.to_string());
+    }
+    assert_eq!(browser.eval("document.getElementById('shown').textContent"), "1 of 14");
+    assert_eq!(browser.eval("document.querySelectorAll('tr[data-cell]:not([hidden])').length"), 1);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn a_dark_scheme_is_followed() {
+    let (Some(mut browser), page) = (browser(), page()) else { return };
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    browser.open(&page.file, 1280, "light");
+    let light = browser.eval(ground);
+    browser.open(&page.file, 1280, "dark");
+    assert_ne!(browser.eval(ground), light);
+    assert!(browser.screenshot().len() > 10_000);
+}

@@ -1,0 +1,240 @@
+//! The page of a comparison in a real browser.
+
+use std::path::PathBuf;
+
+use crate::chromium::{Chromium, browser};
+use crate::comparison::specimen;
+use crate::comparison::{How, compared, read};
+use wb_compare::outcome::Method;
+use wb_report::compare::{PageOptions, html};
+use wb_synthetic::PAGE;
+
+struct Page {
+    _folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+/// The page of some builds, as a file.
+fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>) -> Page {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    let builds = read(&write(folder.path()));
+    let options = PageOptions { charts: true, notes: &[], fail_on_gain: false };
+    let how = How { method, ..How::default() };
+    let text = compared(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap();
+    std::fs::write(&file, text).unwrap();
+    Page { _folder: folder, file }
+}
+
+/// The page of the made builds by tolerances, opened, once its script is done.
+fn opened(width: u32) -> Option<(Chromium, Page)> {
+    let mut browser = browser()?;
+    let page = page(specimen::write, Some(Method::Tolerance));
+    browser.open(&page.file, width, "light");
+    done(&mut browser);
+    Some((browser, page))
+}
+
+/// Waits until the table has taken the place of the failures.
+fn done(browser: &mut Chromium) {
+    let done = "new Promise(done => { const look = () => document.getElementById('still') && \
+                !document.querySelector('#still > p.note:last-child') ? setTimeout(look, 20) : done(true); look(); })";
+    browser.eval(done);
+    assert_eq!(browser.eval("document.getElementById('still')"), serde_json::Value::Null, "the script gave up");
+}
+
+const NAMES: &str = "[...document.querySelectorAll('tr[data-check] .id')].map(name => name.textContent).join('\\n')";
+
+fn names(browser: &mut Chromium) -> Vec<String> {
+    browser.eval(NAMES).as_str().unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Chooses in a filter as a person would.
+fn choose(browser: &mut Chromium, name: &str, value: &str) {
+    let chosen = format!(
+        "{{ const it = document.querySelector('.filters [name={name}]'); it.value = {value:?}; \
+         it.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
+    );
+    browser.eval(&chosen);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn nothing_is_fetched_and_nothing_complains() {
+    let Some((mut browser, page)) = opened(1280) else { return };
+    browser.eval("document.querySelectorAll('td[data-build]').forEach(cell => cell.click())");
+    browser.was_quiet(&page.file);
+    assert_eq!(browser.eval("document.querySelectorAll('img, #still').length"), 0);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn filters_narrow_the_table() {
+    let Some((mut browser, _page)) = opened(1280) else { return };
+    assert_eq!(names(&mut browser).len(), 4, "failed in any build, primary only");
+    choose(&mut browser, "build", "2");
+    assert_eq!(names(&mut browser).len(), 3, "failed in the last");
+    choose(&mut browser, "status", "gain");
+    assert_eq!(names(&mut browser), ["Localhost/fio/0000:./read-64KiB/throughput/iops_sec.mean"]);
+    choose(&mut browser, "status", "");
+    browser.eval("document.querySelector('.filters [name=primary]').click()");
+    assert_eq!(names(&mut browser).len(), 24, "everything");
+    choose(&mut browser, "profile", "=Tuned");
+    assert_eq!(names(&mut browser).len(), 4);
+    choose(&mut browser, "profile", "");
+    choose(&mut browser, "text", "READ lat.mean");
+    assert_eq!(browser.eval("document.querySelector('.filters output').textContent"), "2 of 24 checks");
+    choose(&mut browser, "text", "no such check");
+    browser.eval("document.querySelector('.live tbody button').click()");
+    assert_eq!(names(&mut browser).len(), 24, "the way out of filters that let nothing through");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn a_column_sorts_the_worst_first() {
+    let Some((mut browser, _page)) = opened(1280) else { return };
+    choose(&mut browser, "status", "");
+    browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
+    let sorted = names(&mut browser);
+    assert!(sorted[0].contains("read-4KiB"), "{sorted:?}");
+    assert_eq!(browser.eval("document.querySelector('[aria-sort]').getAttribute('aria-sort')"), "ascending");
+    browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
+    assert!(names(&mut browser)[0].contains("read-64KiB"));
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn a_cell_tells_why_by_keyboard_alone() {
+    let Some((mut browser, _page)) = opened(1280) else { return };
+    browser.eval("document.querySelector('.filters output').previousElementSibling.querySelector('input').focus()");
+    for _ in 0..4 {
+        browser.press("Tab", "Tab", 9, "");
+        if browser.eval("document.activeElement.tagName") == "TD" {
+            break;
+        }
+    }
+    assert_eq!(browser.eval("document.activeElement.dataset.build"), "1");
+    browser.press("ArrowRight", "ArrowRight", 39, "");
+    browser.press("Enter", "Enter", 13, "\r");
+    let told = browser.eval("document.querySelector('tr.why').textContent");
+    let told = told.as_str().unwrap();
+    for part in ["new: ✕ loss", "tolerances decide", "1000", "800", "−20.00 % of ±5 %", "ratio of medians"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(browser.eval("document.querySelectorAll('tr.why svg circle').length"), 3, "a dot for each build");
+    browser.press("ArrowDown", "ArrowDown", 40, "");
+    assert_eq!(browser.eval("document.activeElement.dataset.build"), "2");
+    browser.press("ArrowUp", "ArrowUp", 38, "");
+    browser.press("Escape", "Escape", 27, "");
+    assert_eq!(browser.eval("document.querySelectorAll('tr.why').length"), 0);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn parameters_that_differ_are_marked_shown_and_copied() {
+    let Some((mut browser, _page)) = opened(1280) else { return };
+    choose(&mut browser, "status", "gain");
+    assert_eq!(browser.eval("document.querySelectorAll('td abbr[title=\"parameters differ\"]').length"), 1);
+    browser.eval("document.querySelector('td:has(abbr[title=\"parameters differ\"])').click()");
+    assert_eq!(browser.eval("document.querySelector('tr.why .diff').textContent"), "- bs = 64k\n+ bs = 32k");
+    browser.eval("document.querySelector('tr.why .command button').focus()");
+    browser.press("Enter", "Enter", 13, "\r");
+    let after = "new Promise(done => setTimeout(() => done(document.querySelector('tr.why .command button').textContent), 300))";
+    let said = browser.eval(after);
+    let copied = match said.as_str().unwrap() {
+        "copied" => browser
+            .eval("navigator.clipboard.readText().catch(() => document.querySelector('tr.why .diff').textContent)"),
+        _ => browser.eval("getSelection().toString()"),
+    };
+    assert_eq!(copied, "- bs = 64k\n+ bs = 32k", "{said}");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn no_width_makes_the_page_scroll_sideways() {
+    let Some((mut browser, page)) = opened(1280) else { return };
+    for width in [360, 400, 800, 1400] {
+        browser.open(&page.file, width, "light");
+        done(&mut browser);
+        for state in ["closed", "open"] {
+            browser.fits(width, state);
+            browser.eval("document.querySelectorAll('details').forEach(e => { e.open = true })");
+            browser.eval("document.querySelectorAll('td[data-build=\"2\"]').forEach(cell => cell.click())");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn paper_gets_every_row_and_opens_what_is_closed() {
+    let mut browser = match browser() {
+        Some(browser) => browser,
+        None => return,
+    };
+    let page = page(|folder| PAGE.write(folder).unwrap(), None);
+    browser.open(&page.file, 1280, "light");
+    done(&mut browser);
+    choose(&mut browser, "status", "");
+    let rows = "document.querySelectorAll('tr[data-check]').length";
+    assert_eq!(browser.eval(rows), 200, "a page of rows");
+    browser.eval("dispatchEvent(new Event('beforeprint'))");
+    assert_eq!(browser.eval(rows), 2000, "all primary checks");
+    assert_eq!(browser.eval("document.querySelectorAll('details.cell:not([open])').length"), 0);
+    browser.eval("dispatchEvent(new Event('afterprint'))");
+    assert_eq!(browser.eval(rows), 200);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn eight_thousand_checks_in_ten_builds_are_paged() {
+    let mut browser = match browser() {
+        Some(browser) => browser,
+        None => return,
+    };
+    let page = page(|folder| PAGE.write(folder).unwrap(), None);
+    assert!(std::fs::metadata(&page.file).unwrap().len() <= 3_000_000);
+    browser.open(&page.file, 1280, "light");
+    done(&mut browser);
+    choose(&mut browser, "status", "");
+    browser.eval("document.querySelector('.filters [name=primary]').click()");
+    assert_eq!(browser.eval("document.querySelector('.filters output').textContent"), "8000 of 8000 checks");
+    let first = names(&mut browser);
+    browser.eval("document.querySelector('.pages button:last-child').click()");
+    let second = names(&mut browser);
+    assert_eq!((first.len(), second.len()), (200, 200));
+    assert!(!first.contains(&second[0]));
+    assert!(
+        browser.eval("document.querySelector('.pages').textContent").as_str().unwrap().contains("201 to 400 of 8000")
+    );
+    choose(&mut browser, "text", "profile3 test4 randwrite-8kib slat.stddev");
+    assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev in %"]);
+    browser.was_quiet(&page.file);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn without_scripts_the_failures_stand_on_the_page() {
+    let Some(mut browser) = browser() else { return };
+    let page = page(specimen::write, Some(Method::Tolerance));
+    browser.scripts(false);
+    browser.open(&page.file, 400, "light");
+    assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 4);
+    assert_eq!(browser.eval("document.getElementById('live').hidden"), true);
+    assert!(browser.eval("document.querySelector('noscript').textContent").as_str().unwrap().contains("With scripts"));
+    browser.fits(400, "without scripts");
+    browser.was_quiet(&page.file);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn a_dark_scheme_is_followed() {
+    let Some((mut browser, page)) = opened(1280) else { return };
+    let grounds = "['body', '.live .id', 'td.loss'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
+    let light = browser.eval(grounds);
+    browser.open(&page.file, 1280, "dark");
+    done(&mut browser);
+    let dark = browser.eval(grounds);
+    for (light, dark) in light.as_str().unwrap().split("),").zip(dark.as_str().unwrap().split("),")) {
+        assert_ne!(light, dark);
+    }
+}

@@ -1,0 +1,14 @@
+//! What reports look like: text, CSV, charts, and pages in a real browser.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod browser;
+mod chromium;
+mod comparison;
+mod comparison_browser;
+mod comparison_page;
+mod csv;
+mod page;
+mod plots;
+mod specimen;
+mod text;

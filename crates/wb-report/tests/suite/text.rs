@@ -1,0 +1,195 @@
+//! What a terminal shows of a study with one of everything.
+
+#[allow(dead_code, reason = "only the study is drawn here, not what goes with it")]
+use crate::specimen;
+use wb_report::text::{Style, format, summary};
+
+const PLAIN: Style = Style { width: 80, colour: false };
+
+#[test]
+fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
+    insta::assert_snapshot!(summary(&specimen::study(), PLAIN), @r"
+                                           median          spread   n  outcome
+    himeno · mflops, higher is better
+      grid=S, isa=avx2,               4.21 Gflops  ±0.2 %   0.1 %   6  measured
+        threads=1
+      grid=M, isa=avx2,               3.34 Gflops  ±2.2 %   1.6 %   9  measured, 2
+        threads=1                                                      disturbed
+      grid=M, isa=avx2,               6.01 Gflops  ±2.8 %   7.7 %  29  not
+        threads=2                                                      converged, 1
+                                                                       invalid
+      grid=XL, isa=avx512,                      –               –   0  unsupported
+        threads=1
+    ramspeed · bandwidth, higher is better
+      kernel=triad,                     18.4 GB/s  ±0.7 %   0.5 %   6  measured
+        non-temporal=true
+      kernel=triad,                     14.2 GB/s  ±0.8 %   0.5 %   6  measured
+        non-temporal=false
+      kernel=sweep,                      212 GB/s  ±1.7 %   1.2 %   6  measured
+        non-temporal=false
+    linpack · problem-size=4000 · gflops, higher is better
+      threads=1                       37.9 Gflops  ±0.3 %   0.2 %   6  measured
+      threads=2                       64.0 Gflops  ±1.3 %   1.0 %   7  measured
+    redis · requests, higher is better
+      operation=get              81.4 krequests/s  ±0.8 %   0.6 %   8  measured
+      operation=lpush            77.8 krequests/s  ±0.9 %   0.7 %  12  measured
+      operation=<script>alert                   –               –   0  failed
+        (1)</script>
+    fio · iops, higher is better
+      block-size=4k,                   42.6 kiops  ±2.8 %   1.8 %   9  measured
+        rw=randread
+      block-size=1m, rw=read           1.89 kiops           1.2 %   4  partial
+
+    with and without the disturbed samples
+                                      all samples          n  undisturbed          n
+      himeno grid=M, isa=avx2,        3.34 Gflops  ±2.2 %  9  3.37 Gflops  ±0.9 %  7
+        threads=1
+
+    not measured as asked
+      Localhost/himeno/0000:grid=XL,isa=avx512,threads=1
+        unsupported: this CPU has no avx512f
+      Localhost/redis/0000:operation=%3Cscript%3Ealert%281%29%3C%2Fscript%3E
+        failed: redis-benchmark: exit status 1: unknown command `<script>alert(1)</
+        script>`
+      Localhost/fio/0000:block-size=1m,rw=read
+        partial: 4 valid samples of at least 6; its time budget of 10min is spent
+
+    less precise than asked
+      Localhost/himeno/0000:grid=M,isa=avx2,threads=2
+        wanted ±2 % of the median, 6 to 30 samples; its sample limit is reached
+
+    findings
+      Localhost/himeno/0000:grid=M,isa=avx2,threads=2
+        two modes: 21 samples around 6.12 Gflops, 8 around 5.31 Gflops
+
+    answers
+      ramspeed last-level cache  32 MiB
+        read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB
+
+    the environment changed during the run
+      sysctl/vm.swappiness  60 → 10
+      mounts//mnt/scratch  (absent) → ext4 rw,relatime
+
+    14 cells: 10 measured, 1 not converged, 1 unsupported, 1 failed, 1 partial; 3
+    min 41 s, 87 % of it workload, 77 % measured
+    host anvil · CPU AMD EPYC 7763 64-Core Processor, 2 of 128 CPUs · memory 23.4
+    GiB, 1 node · kernel 6.1.0-39-cloud-amd64 · hypervisor kvm
+    ");
+}
+
+#[test]
+fn a_cell_is_told_in_full() {
+    let study = specimen::study();
+    insta::assert_snapshot!(format(&study, |id| id.to_string().contains("rw=randread"), PLAIN), @r"
+    Localhost/fio/0000:block-size=4k,rw=randread
+      test     storage through fio
+      outcome  measured
+      rule     ±2 % of the median, 6 to 30 samples
+      key      43dfa42e5f6125bd
+
+    parameters
+      block-size  4k
+      huge-pages  inherit
+      rw          randread
+
+    metrics
+                                 n      median                 min          q1
+      throughput/iops (primary)  9  42.6 kiops  ±2.8 %  41.3 kiops  42.3 kiops
+      throughput/bandwidth       9    174 MB/s  ±1.7 %    171 MB/s    172 MB/s
+      latency/p99                9      421 µs  ±7.3 %      386 µs      412 µs
+
+                                         q3         max        mean     stddev
+      throughput/iops (primary)  43.0 kiops  43.7 kiops  42.7 kiops   755 iops
+      throughput/bandwidth         175 MB/s    176 MB/s    174 MB/s  1.97 MB/s
+      latency/p99                    432 µs      448 µs      421 µs    18.6 µs
+
+                                                 interval
+      throughput/iops (primary)  41.3 kiops to 43.7 kiops
+      throughput/bandwidth           171 MB/s to 176 MB/s
+      latency/p99                        386 µs to 448 µs
+
+    samples
+                   at    took  counted  throughput/iops  throughput/bandwidth
+      warm-up 0  0:02  520 ms       no       38.7 kiops              162 MB/s
+      sample 0   0:09  520 ms      yes       42.3 kiops              174 MB/s
+      sample 1   0:15  520 ms      yes       41.3 kiops              171 MB/s
+      sample 2   0:22  520 ms      yes       43.7 kiops              175 MB/s
+      sample 3   0:28  520 ms      yes       42.8 kiops              175 MB/s
+      sample 4   0:35  520 ms      yes       42.3 kiops              174 MB/s
+      sample 5   0:41  520 ms      yes       43.7 kiops              172 MB/s
+      sample 6   0:48  520 ms      yes       43.0 kiops              171 MB/s
+      sample 7   0:54  520 ms      yes       42.3 kiops              176 MB/s
+      sample 8   1:01  520 ms      yes       42.6 kiops              173 MB/s
+
+                 latency/p99
+      warm-up 0       390 µs
+      sample 0        424 µs
+      sample 1        386 µs
+      sample 2        441 µs
+      sample 3        432 µs
+      sample 4        412 µs
+      sample 5        421 µs
+      sample 6        415 µs
+      sample 7        448 µs
+      sample 8        407 µs
+
+    latency: read completion
+      percentile      all    least      p25      p50      p95  largest
+      p50          181 µs   145 µs   168 µs   181 µs   188 µs   210 µs
+      p90          262 µs   210 µs   244 µs   262 µs   283 µs   346 µs
+      p99          412 µs   330 µs   383 µs   412 µs   499 µs   758 µs
+      p99.9       1.68 ms  1.34 ms  1.56 ms  1.68 ms  3.19 ms  7.73 ms
+      p100        24.8 ms  19.8 ms  23.1 ms  24.8 ms  99.2 ms   322 ms
+
+    provenance
+      instructions  avx2
+      weighbridge   0.1.0 sha256 5d41402abc4b2a76
+    ");
+}
+
+#[test]
+fn samples_that_do_not_count_say_why() {
+    let study = specimen::study();
+    let text = format(&study, |id| id.to_string().contains("lpush"), PLAIN);
+    assert!(text.contains("crashed (redis-benchmark: exit status 1: Error: Server closed the"), "{text}");
+}
+
+#[test]
+fn a_curve_is_a_small_table() {
+    let study = specimen::study();
+    let text = format(&study, |id| id.to_string().contains("sweep"), PLAIN);
+    let table: String = text
+        .lines()
+        .skip_while(|line| *line != "bandwidth over block size")
+        .take(5)
+        .map(|l| format!("{l}\n"))
+        .collect();
+    insta::assert_snapshot!(table, @r"
+    bandwidth over block size
+      block size       read                interval      write
+      1 KiB        225 GB/s    217 GB/s to 232 GB/s   139 GB/s
+      2 KiB        226 GB/s    218 GB/s to 232 GB/s   139 GB/s
+      4 KiB        224 GB/s    216 GB/s to 231 GB/s   137 GB/s
+    ");
+}
+
+#[test]
+fn colour_only_adds_escapes_and_every_width_is_kept() {
+    let study = specimen::study();
+    for width in [60, 80, 200] {
+        let plain =
+            summary(&study, Style { width, colour: false }) + &format(&study, |_| true, Style { width, colour: false });
+        let coloured =
+            summary(&study, Style { width, colour: true }) + &format(&study, |_| true, Style { width, colour: true });
+        assert!(!plain.contains('\u{1b}'));
+        assert_eq!(without_escapes(&coloured), plain);
+        let widest = plain.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{widest:?} of {width}");
+    }
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once('m').map_or("", |(_, rest)| rest))
+}

@@ -1,0 +1,47 @@
+//! What the page on statistics claims of comparing two sides.
+
+#[path = "../../examples/common/page.rs"]
+mod page;
+#[path = "../../examples/common/populations.rs"]
+#[allow(dead_code)] // the true medians are for another test
+mod populations;
+#[path = "../../examples/comparing/runs.rs"]
+mod runs;
+#[path = "../../examples/comparing/samples.rs"]
+mod samples;
+#[path = "../../examples/comparing/table.rs"]
+mod table;
+
+use std::sync::LazyLock;
+
+use populations::Population;
+
+static RUNS: LazyLock<Vec<runs::Row>> = LazyLock::new(runs::simulated);
+static ROWS: LazyLock<Vec<(Population, usize, samples::Outcome)>> = LazyLock::new(table::simulated);
+
+/// Of 2,000 comparisons with 5 % false alarms, a share above this comes once in ten thousand times.
+const ALARMS: f64 = 0.068;
+
+#[test]
+fn equal_sides_are_seldom_said_to_differ() {
+    for (population, count, outcome) in ROWS.iter() {
+        assert!(outcome.false_alarms <= ALARMS, "{} {count}: {}", population.name(), outcome.false_alarms);
+        let least = if *population == Population::Coarse { 0.89 } else { 0.932 };
+        assert!(outcome.covered.is_none_or(|covered| covered >= least), "{} {count}", population.name());
+    }
+}
+
+#[test]
+fn runs_that_differ_raise_no_alarm_unless_they_are_taken_for_one() {
+    for runs::Row { count, pooled, medians, hierarchical } in RUNS.iter() {
+        assert!(pooled.0 > 0.3, "{count}");
+        let (alarms, covers) = if *count < 5 { medians } else { hierarchical };
+        assert!(*alarms <= 0.07, "{count}: {alarms}");
+        assert!(covers.is_none_or(|covers| covers >= 0.93), "{count}: {covers:?}");
+    }
+}
+
+#[test]
+fn the_page_shows_the_tables_as_they_are_simulated() {
+    page::assert_shown("comparing", &table::tables(&ROWS, &RUNS));
+}

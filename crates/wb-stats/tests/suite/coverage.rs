@@ -1,0 +1,38 @@
+//! What the page on statistics claims of the stopping rule.
+
+#[path = "../../examples/coverage/alternatives.rs"]
+mod alternatives;
+#[path = "../../examples/common/page.rs"]
+mod page;
+#[path = "../../examples/common/populations.rs"]
+mod populations;
+#[path = "../../examples/coverage/simulate.rs"]
+mod simulate;
+#[path = "../../examples/coverage/table.rs"]
+mod table;
+
+use std::sync::LazyLock;
+
+use populations::Population;
+use table::Row;
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::simulated(simulate::by_rule));
+
+#[test]
+fn the_interval_keeps_its_promise_under_the_stopping_rule() {
+    for Row { population, spread, outcome } in ROWS.iter() {
+        let least = match population {
+            Population::Drifting => continue,
+            // Half of all samples on either side of the median and none at it: too few looks like certainty.
+            Population::Even => 0.90,
+            _ => 0.95,
+        };
+        let coverage = outcome.coverage();
+        assert!(coverage >= least, "{} at {spread}: {coverage}", population.name());
+    }
+}
+
+#[test]
+fn the_page_shows_the_tables_as_they_are_simulated() {
+    page::assert_shown("coverage", &table::tables(&ROWS));
+}

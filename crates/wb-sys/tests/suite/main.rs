@@ -1,0 +1,6 @@
+//! The undo log, whatever happens to it.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod undo;
+mod undo_log;

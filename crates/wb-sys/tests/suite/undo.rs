@@ -1,0 +1,226 @@
+//! What is changed is put back, byte for byte, whenever whoever changed it is killed.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use wb_sys::undo::{Step, Undone};
+use wb_sys::{SysRoot, UndoLog};
+
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+fn put(root: &Path, path: &str, text: &str) {
+    let full = root.join(path.trim_start_matches('/'));
+    fs::create_dir_all(full.parent().unwrap()).unwrap();
+    fs::write(full, text).unwrap();
+}
+
+fn get(root: &Path, path: &str) -> String {
+    fs::read_to_string(root.join(path.trim_start_matches('/'))).unwrap()
+}
+
+fn machine() -> (tempfile::TempDir, SysRoot) {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), BOOT, "one\n");
+    put(folder.path(), THP, "always [madvise] never\n");
+    put(folder.path(), SWAPPINESS, "60\n");
+    fs::create_dir(folder.path().join("etc")).unwrap();
+    let root = SysRoot::at(folder.path());
+    (folder, root)
+}
+
+/// Every file below a folder, and what it holds.
+fn all(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => drop(found.insert(entry.path().display().to_string(), fs::read(entry.path()).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+fn made() -> Step {
+    Step::File { path: "/etc/made".to_owned(), mode: 0o644 }
+}
+
+fn undone(log: &mut UndoLog) -> Vec<Undone> {
+    log.revert().unwrap().into_iter().map(|(_, how)| how).collect()
+}
+
+#[test]
+fn what_is_changed_is_put_back_and_nothing_of_ours_stays() {
+    let (folder, root) = machine();
+    let before = all(folder.path());
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    assert!(log.change(Step::setting(THP), Some(b"never")).unwrap());
+    assert!(log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap());
+    assert!(!log.change(Step::setting(SWAPPINESS), Some(b"1\n")).unwrap(), "it is so already");
+    assert!(log.change(made(), Some(b"whole")).unwrap());
+    assert_eq!((get(folder.path(), THP), get(folder.path(), SWAPPINESS)), ("never".to_owned(), "1".to_owned()));
+    assert_eq!(UndoLog::changes(&root).unwrap().len(), 3);
+    drop(log);
+    // Another process.
+    let mut log = UndoLog::open(&root, "another").unwrap();
+    let undone = log.revert().unwrap();
+    assert!(undone.iter().all(|(_, how)| *how == Undone::Restored) && undone.len() == 3, "{undone:?}");
+    assert!(undone[0].0.step.what() == "/etc/made" && undone[2].0.step.what() == THP, "the last first");
+    drop(log);
+    assert_eq!(all(folder.path()), before);
+    assert!(!folder.path().join("var/lib/weighbridge").exists());
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_and_told() {
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(Step::setting(THP), Some(b"never")).unwrap();
+    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    put(folder.path(), SWAPPINESS, "10\n");
+    assert_eq!(undone(&mut log), [Undone::Left { found: "10".to_owned() }, Undone::Restored]);
+    assert_eq!(get(folder.path(), SWAPPINESS), "10\n");
+}
+
+#[test]
+fn a_reboot_has_put_settings_back_but_no_files() {
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    log.change(made(), Some(b"whole")).unwrap();
+    drop(log);
+    put(folder.path(), BOOT, "two\n");
+    put(folder.path(), SWAPPINESS, "60\n");
+    assert_eq!(undone(&mut UndoLog::open(&root, "b").unwrap()), [Undone::Restored, Undone::Gone]);
+    assert!(!folder.path().join("etc/made").exists());
+}
+
+#[test]
+fn one_at_a_time_changes_a_machine() {
+    let (_folder, root) = machine();
+    let mut first = UndoLog::open(&root, "tune apply quiet").unwrap();
+    first.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    let error = UndoLog::open(&root, "run").unwrap_err();
+    let me = std::process::id();
+    assert_eq!(
+        error.to_string(),
+        format!("this machine is being changed by `weighbridge tune apply quiet` (process {me})")
+    );
+    drop(first);
+    assert_eq!(UndoLog::open(&root, "run").unwrap().open_changes().count(), 1);
+}
+
+#[test]
+fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, root) = machine();
+    put(folder.path(), "/etc/there", "old");
+    let full = folder.path().join("etc/there");
+    fs::set_permissions(&full, fs::Permissions::from_mode(0o640)).unwrap();
+    let mode = || fs::metadata(&full).unwrap().permissions().mode() & 0o7777;
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
+    assert_eq!((get(folder.path(), "/etc/there").as_str(), mode()), ("new", 0o640));
+    // Of a writer that was killed before its file took the other's place.
+    put(folder.path(), "/etc/there.weighbridge-new", "ne");
+    log.revert().unwrap();
+    assert_eq!((get(folder.path(), "/etc/there").as_str(), mode()), ("old", 0o640));
+    assert!(!folder.path().join("etc/there.weighbridge-new").exists());
+}
+
+#[test]
+fn a_file_that_is_made_has_the_permissions_that_were_asked_for_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    // The first of these any common umask would cut.
+    for mode in [0o666, 0o755, 0o4711, 0o400] {
+        log.change(Step::File { path: "/etc/made".to_owned(), mode }, Some(b"text")).unwrap();
+        let found = fs::metadata(folder.path().join("etc/made")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(format!("{found:o}"), format!("{mode:o}"));
+        log.revert().unwrap();
+    }
+}
+
+#[test]
+fn a_file_without_a_folder_is_told_and_nothing_is_made() {
+    let (folder, root) = machine();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    let step = Step::File { path: "/etc/of/ours".to_owned(), mode: 0o644 };
+    let error = log.change(step, Some(b"text")).unwrap_err();
+    assert_eq!(error.to_string(), "`/etc/of/ours` cannot be set to `text`: there is no folder `/etc/of`");
+    drop(log);
+    assert!(!folder.path().join("etc/of").exists() && !folder.path().join("var/lib/weighbridge").exists());
+}
+
+#[test]
+fn what_is_still_being_changed_by_a_command_of_the_killed_is_waited_for() {
+    let (folder, root) = machine();
+    let lock = folder.path().join("var/lib/weighbridge/undo/lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    // A process that is gone has signed the lock, and what it has started still has it open.
+    let gone = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    fs::write(&lock, format!("{gone} tune apply quiet\n")).unwrap();
+    let file = fs::File::open(&lock).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let late = folder.path().join("late");
+    let script = format!("sleep 0.3; echo done > {}", late.display());
+    let mut command = std::process::Command::new("sh").args(["-c", &script]).stdin(file).spawn().unwrap();
+    UndoLog::open(&root, "b").unwrap();
+    assert_eq!(fs::read_to_string(late).unwrap(), "done\n");
+    command.wait().unwrap();
+}
+
+#[test]
+fn commands_are_steps_too() {
+    let (folder, root) = machine();
+    let file = folder.path().join("state");
+    fs::write(&file, "old\n").unwrap();
+    let path = file.display().to_string();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let step = Step::Command {
+        name: "a state".to_owned(),
+        read: words(&["cat", &path]),
+        write: words(&["sh", "-c", "echo \"$1\" > \"$2\"", "sh", "{}", &path]),
+    };
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(step, Some(b"new\n")).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+    log.revert().unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
+    let failing = Step::Command { name: "failing".to_owned(), read: words(&["cat", &path]), write: words(&["false"]) };
+    assert!(log.change(failing, Some(b"x")).is_err());
+    assert_eq!(log.open_changes().count(), 0, "what was not done is not to be undone");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// The log cut anywhere is that of a process which was killed there: what was changed until then is put back.
+    #[test]
+    fn a_log_that_is_cut_anywhere_restores_what_was_changed(cut in 0.0..1.0_f64, changed in any::<bool>()) {
+        let (folder, root) = machine();
+        let mut log = UndoLog::open(&root, "a test").unwrap();
+        log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+        drop(log);
+        let path = folder.path().join("var/lib/weighbridge/undo/log.jsonl");
+        let text = fs::read(&path).unwrap();
+        let first = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(1).unwrap().0 + 1;
+        // The first line is the log's own. Before the change's line is whole nothing is changed; after it, the change may have been made or not.
+        let at = first + ((text.len() - first) as f64 * cut) as usize;
+        fs::write(&path, &text[..at]).unwrap();
+        if !changed && at < text.len() {
+            put(folder.path(), SWAPPINESS, "60\n");
+        }
+        UndoLog::open(&root, "b").unwrap().revert().unwrap();
+        prop_assert_eq!(get(folder.path(), SWAPPINESS), "60\n");
+    }
+}

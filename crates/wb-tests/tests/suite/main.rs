@@ -1,0 +1,12 @@
+//! The built-in, declarative and external tests on this machine, with their real programs.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod common;
+mod declarative;
+mod external;
+mod fio;
+mod fio_common;
+mod fio_nbd;
+mod kernels;
+mod redis;

@@ -1,0 +1,33 @@
+//! What a user sees of the program, and what becomes of a run whatever happens to it.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod bisect;
+mod clean;
+mod compare;
+mod faults;
+mod guests;
+mod hosts;
+mod images;
+mod import;
+mod kernels;
+mod kills;
+mod lab;
+mod licences;
+mod machine;
+mod net;
+mod net_faults;
+mod net_guest;
+mod net_plan;
+mod plan;
+mod profiles;
+mod provision;
+mod publish;
+mod read;
+mod ready_hosts;
+mod run;
+mod schemas;
+mod secrets;
+mod ssh;
+mod tune_guest;
+mod variants;

@@ -1,0 +1,136 @@
+//! Somebody goes away, or stops, in the middle of a run.
+
+use rustix::process::Signal;
+
+use super::{
+    lab::{CLIENT, Lab, SERVER},
+    profiles::{connected, group, profile, rr},
+    program::Program,
+};
+
+/// A client and its server in the middle of a run that would go on for minutes.
+fn in_the_middle(lab: &Lab, strands: &str) -> (Program, super::server::Server) {
+    let server = lab.serve("");
+    let long = profile(&group(strands, "protocol=tcp", &rr("duration=300s", "64", "1k")));
+    lab.write("profile.xml", &long);
+    let client = lab.start(CLIENT, &format!("net run profile.xml --json --server there={}", SERVER.v4()));
+    super::program::eventually("data connections are open", || {
+        let open = lab.sockets(SERVER, "-t").iter().filter(|socket| !socket.contains(":20000")).count();
+        if open > 0 { Ok(()) } else { Err(server.said()) }
+    });
+    (client, server)
+}
+
+#[test]
+fn a_run_whose_server_is_killed_is_lost_with_it() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nthreads=3");
+    server.signal(Signal::KILL);
+    let why = client.finish().fell_short("lost");
+    assert!(why.starts_with("there was lost: "), "{why}");
+    lab.client_is_gone();
+}
+
+#[test]
+fn the_processes_of_a_server_that_is_killed_end_with_it() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nprocs=3");
+    server.signal(Signal::KILL);
+    client.finish().fell_short("lost");
+    drop(server);
+    lab.client_is_gone();
+    super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?}")),
+    });
+}
+
+#[test]
+fn a_run_whose_server_is_stopped_is_lost_after_its_silence() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nthreads=3");
+    server.signal(Signal::STOP);
+    let why = client.finish().fell_short("lost");
+    assert_eq!(why, "there was lost: it has said nothing for 5 s");
+    lab.client_is_gone();
+    server.signal(Signal::CONT);
+    server.is_as_before();
+}
+
+#[test]
+fn both_sides_end_when_the_link_is_cut() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nthreads=3");
+    lab.cut(SERVER);
+    let why = client.finish().fell_short("lost");
+    assert_eq!(why, "there was lost: it has said nothing for 5 s");
+    lab.client_is_gone();
+    server.says("the client said nothing for 10 s");
+    server.is_as_before();
+}
+
+#[test]
+fn a_server_whose_client_is_killed_serves_the_next() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nthreads=3");
+    client.signal(Signal::KILL);
+    server.says("the client is gone");
+    server.is_as_before();
+    lab.client_is_gone();
+    lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=10", "64", "64")), "").completed();
+}
+
+#[test]
+fn the_processes_of_a_client_that_is_killed_end_with_it() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nprocs=3");
+    client.signal(Signal::KILL);
+    drop(client);
+    lab.client_is_gone();
+    server.is_as_before();
+}
+
+#[test]
+fn a_client_that_is_stopped_is_dropped_after_its_silence() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nprocs=2");
+    client.signal(Signal::STOP);
+    server.says("the client said nothing for 10 s");
+    server.is_as_before();
+    client.signal(Signal::CONT);
+    let why = client.finish().fell_short("lost");
+    assert!(why.starts_with("there was lost: "), "{why}");
+    lab.client_is_gone();
+}
+
+#[test]
+fn a_client_that_is_interrupted_says_so_and_leaves_nothing() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nprocs=2");
+    client.signal(Signal::INT);
+    let ran = client.finish();
+    assert_eq!((ran.code, ran.result().state()), (Some(130), "interrupted"));
+    lab.client_is_gone();
+    server.is_as_before();
+}
+
+#[test]
+fn a_server_that_is_ended_takes_its_sessions_with_it() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, server) = in_the_middle(&lab, "nprocs=2");
+    assert_eq!(server.end().code, Some(0));
+    let why = client.finish().fell_short("lost");
+    assert!(why.starts_with("there was lost: "), "{why}");
+    lab.client_is_gone();
+    super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?}")),
+    });
+}
+
+#[test]
+fn a_server_that_tells_seldom_is_not_taken_for_lost() {
+    let Some(lab) = Lab::new(2) else { return };
+    let _server = lab.serve("");
+    lab.run_profile(&connected(1, "protocol=tcp", &rr("duration=6500ms", "64", "64")), "--interval 20s").completed();
+}

@@ -1,0 +1,96 @@
+//! Packets that do not arrive.
+
+use super::{
+    lab::{CLIENT, Lab, SERVER},
+    profiles::{connected, flowop, rr, transaction},
+    result::{Ran, number},
+};
+
+/// One in a hundred datagrams, in turn, so that there is no run without a loss.
+const ONE_PERCENT: &str = "meta l4proto udp numgen inc mod 100 == 42";
+
+/// What a run of requests and responses lost in either direction, and what it waited for in vain.
+fn lossy(extent: &str, size: &str) -> Option<(u64, u64, u64, Ran)> {
+    let lab = Lab::with_nft(2)?;
+    let server = lab.serve("");
+    lab.drop(SERVER, ONE_PERCENT);
+    lab.drop(CLIENT, ONE_PERCENT);
+    let ran = lab.run_profile(&connected(2, "protocol=udp", &rr(extent, size, size)), "--datagram-deadline 50ms");
+    let result = ran.completed();
+    let datagrams = &result.group(0)["datagrams"];
+    let lost = (number(&datagrams["client-lost"]), number(&datagrams["server-lost"]));
+    assert_eq!(lost, (lab.dropped(SERVER), lab.dropped(CLIENT)), "{datagrams}");
+    let timeouts = number(&result.transaction(0, 1)["flowops"][1]["client"]["timeouts"]);
+    server.is_as_before();
+    lab.client_is_gone();
+    Some((lost.0, lost.1, timeouts, ran))
+}
+
+fn every_iteration_is_made(size: &str) {
+    let Some((requests, responses, timeouts, ran)) = lossy("iterations=300", size) else { return };
+    assert_eq!(ran.result().rounds(), 600);
+    assert_eq!(timeouts, requests + responses);
+    assert!(requests > 0 && responses > 0);
+}
+
+fn a_window_stays_a_window(size: &str) {
+    let Some((requests, responses, timeouts, ran)) = lossy("duration=1s", size) else { return };
+    assert!(requests > 0 && responses > 0);
+    // The last response of each of two strands may be lost after its window.
+    assert!((timeouts..=timeouts + 2).contains(&(requests + responses)), "{timeouts} {requests} {responses}");
+    assert_eq!(ran.result().transaction(0, 1)["seconds"].as_f64(), Some(1.0));
+}
+
+#[test]
+fn lost_datagrams_do_not_stop_iterations() {
+    every_iteration_is_made("64");
+}
+
+#[test]
+fn lost_datagrams_without_room_for_a_number_do_not_stop_iterations() {
+    every_iteration_is_made("4");
+}
+
+#[test]
+fn lost_datagrams_do_not_stop_a_window() {
+    a_window_stays_a_window("64");
+}
+
+#[test]
+fn lost_datagrams_without_room_for_a_number_do_not_stop_a_window() {
+    a_window_stays_a_window("4");
+}
+
+#[test]
+fn datagrams_that_a_stream_loses_are_counted_exactly() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let _server = lab.serve("");
+    lab.drop(SERVER, ONE_PERCENT);
+    let stream = transaction("duration=1s rate=5000", &flowop("send", "size=64"));
+    let result = lab.run_profile(&connected(1, "protocol=udp", &stream), "").completed();
+    let datagrams = &result.group(0)["datagrams"];
+    let (sent, lost) = (number(&datagrams["client-sent"]), number(&datagrams["client-lost"]));
+    assert_eq!(lost, lab.dropped(SERVER) + overflown(&lab), "{datagrams}");
+    assert!((1..=sent / 50).contains(&lost), "{datagrams}");
+    assert_eq!(number(&result.0["totals"]["lost-datagrams"]), lost);
+}
+
+/// Datagrams for which the server had no room.
+fn overflown(lab: &Lab) -> u64 {
+    let text = lab.inside(SERVER, &["cat", "/proc/net/snmp"]).unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with("Udp:")).map(str::split_whitespace);
+    let (names, mut figures) = (lines.next().unwrap(), lines.next().unwrap());
+    let position = names.into_iter().position(|name| name == "RcvbufErrors").unwrap();
+    figures.nth(position).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_stream_by_tcp_loses_nothing_where_packets_are_lost() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let _server = lab.serve("");
+    lab.drop(SERVER, "tcp dport != 20000 numgen inc mod 100 == 42");
+    let stream = transaction("iterations=300", &flowop("write", "size=16k"));
+    let result = lab.run_profile(&connected(2, "protocol=tcp", &stream), "").completed();
+    assert_eq!(result.bytes(), (2 * 300 * 16384, 2 * 300 * 16384));
+    assert!(lab.dropped(SERVER) > 0);
+}

@@ -1,0 +1,61 @@
+//! Many strands on few CPUs.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{
+    lab::Lab,
+    profiles::{connected, flowop, rr, transaction},
+    result::{RunResult, number},
+};
+
+#[test]
+fn a_thousand_strands_are_carried_out_by_events() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    let flowops =
+        flowop("write", "size=64 count=2") + &flowop("read", "size=128 count=3") + &flowop("think", "duration=1ms");
+    let result =
+        lab.run_profile(&connected(1000, "protocol=tcp", &transaction("iterations=10", &flowops)), "").completed();
+    assert_eq!(result.rounds(), 10_000);
+    assert!(result.executor(0).starts_with("events on"), "{}", result.executor(0));
+    assert!(result.executor(1).starts_with("events on"), "{}", result.executor(1));
+    server.is_as_before();
+    lab.client_is_gone();
+}
+
+#[test]
+fn ten_thousand_idle_connections_stay_open() {
+    let Some(lab) = Lab::new(2) else { return };
+    let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let strands = 10_000.min(descriptors - 200);
+    if strands < 10_000 {
+        println!(
+            "SKIPPED: {} of ten thousand idle connections: the limit is {descriptors} descriptors",
+            10_000 - strands
+        );
+    }
+    let server = lab.serve("");
+    let middle = transaction("duration=2s", &(flowop("think", "duration=1s") + &flowop("write", "size=64")));
+    let result = lab.run_profile(&connected(strands as u32, "protocol=tcp", &middle), "").completed();
+    assert!(result.executor(0).starts_with("events on"), "{}", result.executor(0));
+    let rounds = |transaction| number(&result.transaction(0, transaction)["rounds"]);
+    assert_eq!((rounds(0), rounds(2)), (strands, strands));
+    server.is_as_before();
+}
+
+/// A run of 20 strands with this limit of threads.
+fn twenty(threads: u32) -> Option<RunResult> {
+    let lab = Lab::new(2)?;
+    let _server = lab.serve("");
+    let profile = connected(20, "protocol=tcp", &rr("iterations=100", "rand(1,4k)", "1k"));
+    Some(lab.run_profile(&profile, &format!("--max-threads {threads} --seed 7")).completed())
+}
+
+#[test]
+fn both_executors_come_to_the_same_counts() {
+    let (Some(threads), Some(events)) = (twenty(1000), twenty(1)) else { return };
+    assert_eq!((threads.executor(0), threads.executor(1)), ("a thread each", "a thread each"));
+    assert!(events.executor(0).starts_with("events on") && events.executor(1).starts_with("events on"));
+    let counts = |result: &RunResult| (result.rounds(), result.bytes(), number(&result.0["totals"]["operations"]));
+    assert_eq!(counts(&threads), counts(&events));
+}

@@ -1,0 +1,83 @@
+//! Servers, and whether anything of a session is left in them.
+
+use std::{fs::read_dir, thread::sleep, time::Duration};
+
+use rustix::process::Signal;
+
+use super::{
+    program::{Program, eventually},
+    result::Ran,
+};
+
+/// A server that is ready for clients.
+pub(crate) struct Server {
+    program: Program,
+    descriptors: usize,
+}
+
+impl Server {
+    /// Waits until it is.
+    pub(crate) fn ready(program: Program) -> Self {
+        program.says("serving at");
+        let mut this = Self { program, descriptors: 0 };
+        // It gets itself descriptors for signals just after it said so.
+        while this.descriptors != this.count("fd") || this.descriptors == 0 {
+            this.descriptors = this.count("fd");
+            sleep(Duration::from_millis(30));
+        }
+        this
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    pub(crate) fn said(&self) -> String {
+        self.program.said()
+    }
+
+    pub(crate) fn says(&self, words: &str) {
+        self.program.says(words);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.program.signal(signal);
+    }
+
+    /// How it ends when it is asked to.
+    pub(crate) fn end(self) -> Ran {
+        self.program.signal(Signal::TERM);
+        self.program.finish()
+    }
+
+    /// Waits until nothing of a session is left: no descriptor, no thread and no process, not even a dead one.
+    pub(crate) fn is_as_before(&self) {
+        eventually("nothing of the session is left in the server", || {
+            let left = (self.count("fd").saturating_sub(self.descriptors), self.threads(), self.children());
+            if left == (0, Vec::new(), Vec::new()) {
+                Ok(())
+            } else {
+                Err(format!("{left:?}, having said {}", self.said()))
+            }
+        });
+    }
+
+    fn count(&self, what: &str) -> usize {
+        read_dir(format!("/proc/{}/{what}", self.pid())).map_or(0, Iterator::count)
+    }
+
+    /// The names of threads other than the first.
+    fn threads(&self) -> Vec<String> {
+        let tasks = read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten().flatten();
+        let others = tasks.filter(|task| task.file_name().to_string_lossy() != self.pid().to_string());
+        others.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok()).collect()
+    }
+
+    fn children(&self) -> Vec<String> {
+        let processes = read_dir("/proc").unwrap().flatten();
+        let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+        let parent =
+            |stat: &str| stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        stats.filter(|stat| parent(stat) == Some(self.pid())).collect()
+    }
+}

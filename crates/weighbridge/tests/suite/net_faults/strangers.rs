@@ -1,0 +1,119 @@
+//! Others that connect while a run goes, or before it.
+
+use std::{fmt::Write as _, time::Duration};
+
+use super::{
+    lab::{CLIENT, Host, Lab, OTHER, SERVER, fresh_token, write_secret},
+    profiles::{connected, rr},
+    program::Program,
+    result::number,
+};
+
+/// A few rounds, which any server that is well can do.
+fn a_run_is_well(lab: &Lab) {
+    lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=10", "64", "64")), "").completed();
+}
+
+/// A script for bash, which can open connections by itself.
+fn bash(lab: &Lab, host: Host, script: &str) -> Program {
+    let words = ["bash", "-c", script].map(str::to_owned);
+    Program::start(lab.command(host, &words), &lab.path("bash"))
+}
+
+#[test]
+fn idle_connections_of_another_host_do_not_stop_a_run() {
+    let Some(lab) = Lab::new(3) else { return };
+    let server = lab.serve("");
+    let mut open = String::new();
+    (0..200).for_each(|_| write!(open, "exec {{fd}}<>/dev/tcp/{}/20000; ", SERVER.v4()).unwrap());
+    let idle = bash(&lab, OTHER, &format!("{open} echo open >&2; sleep 60"));
+    idle.says("open");
+    a_run_is_well(&lab);
+    drop(idle);
+    server.is_as_before();
+}
+
+#[test]
+fn noise_at_the_control_port_is_refused_and_the_next_served() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    bash(&lab, CLIENT, &format!("head -c 1000000 /dev/urandom > /dev/tcp/{}/20000", SERVER.v4())).finish();
+    server.says("refused: ");
+    a_run_is_well(&lab);
+    server.is_as_before();
+}
+
+#[test]
+fn a_client_with_another_token_is_told_so() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    write_secret(&lab.path("token"), &fresh_token());
+    let ran = lab.run(&format!("net rr {} -t 1s --token-file token", SERVER.v4()));
+    assert_eq!(ran.code, Some(1));
+    let told = "host `10.77.0.2`: the server at 10.77.0.2:20000 refused: the token is not the server's";
+    assert!(ran.err.contains(told), "{ran:?}");
+    server.says("refused: the token of the client at 10.77.0.1");
+    server.is_as_before();
+}
+
+/// Figures of a run during which `act` happened, told the ports at which the server takes data.
+fn disturbed(lab: &Lab, protocol: &str, act: impl Fn(&[u16])) -> super::result::RunResult {
+    let server = lab.serve("");
+    let kind = if protocol == "udp" { "-u" } else { "-t" };
+    let profile = connected(2, &format!("protocol={protocol}"), &rr("iterations=300 rate=300", "64", "64"));
+    let client = lab.start_profile(&profile, "");
+    let ports = || -> Vec<u16> {
+        let sockets = lab.sockets(SERVER, &format!("{kind}a"));
+        let local =
+            sockets.iter().filter_map(|socket| socket.split_whitespace().nth(3)?.rsplit(':').next()?.parse().ok());
+        local.filter(|port| *port != 20000).collect()
+    };
+    super::program::eventually("the server has data ports", || {
+        if ports().len() >= 4 || (protocol == "udp" && ports().len() >= 2) { Ok(()) } else { Err(server.said()) }
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    act(&ports());
+    let result = client.finish().completed();
+    assert_eq!(result.rounds(), 600);
+    assert_eq!(result.bytes(), (2 * 600 * 64, 2 * 600 * 64));
+    server.is_as_before();
+    result
+}
+
+#[test]
+fn connections_of_strangers_are_counted_and_dropped() {
+    let Some(lab) = Lab::new(3) else { return };
+    let result = disturbed(&lab, "tcp", |ports| {
+        let port = ports[0];
+        bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/{port}; echo hello >&3", SERVER.v4())).finish();
+    });
+    assert_eq!(number(&result.0["machines"][1]["refused"]), 1);
+}
+
+#[test]
+fn connections_of_strangers_to_a_shared_port_are_counted_and_dropped() {
+    let Some(lab) = Lab::new(3) else { return };
+    let server = lab.serve("--data-ports 30000-30000");
+    let client = lab.start_profile(&connected(2, "protocol=tcp", &rr("iterations=300 rate=300", "64", "64")), "");
+    super::program::eventually("the server has a data port", || {
+        let has = lab.sockets(SERVER, "-tl").iter().any(|socket| socket.contains(":30000"));
+        if has { Ok(()) } else { Err(server.said()) }
+    });
+    bash(&lab, OTHER, &format!("exec 3<>/dev/tcp/{}/30000; echo hello >&3", SERVER.v4())).finish();
+    let result = client.finish().completed();
+    assert_eq!((result.rounds(), number(&result.0["machines"][1]["refused"])), (600, 1));
+    server.is_as_before();
+}
+
+#[test]
+fn datagrams_of_strangers_are_dropped() {
+    let Some(lab) = Lab::new(3) else { return };
+    let result = disturbed(&lab, "udp", |ports| {
+        let mut script = String::new();
+        for port in ports {
+            write!(script, "for i in 1 2 3 4 5; do echo hello12345 > /dev/udp/{}/{port}; done; ", SERVER.v4()).unwrap();
+        }
+        bash(&lab, OTHER, &script).finish();
+    });
+    assert_eq!(number(&result.0["totals"]["lost-datagrams"]), 0);
+}
