@@ -1,10 +1,5 @@
 //! What the page on statistics claims of comparing two sides.
 
-#[path = "../../examples/common/page.rs"]
-mod page;
-#[path = "../../examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are for another test
-mod populations;
 #[path = "../../examples/comparing/runs.rs"]
 mod runs;
 #[path = "../../examples/comparing/samples.rs"]
@@ -12,6 +7,7 @@ mod samples;
 #[path = "../../examples/comparing/table.rs"]
 mod table;
 
+use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;

@@ -2,15 +2,12 @@
 
 #[path = "../../examples/coverage/alternatives.rs"]
 mod alternatives;
-#[path = "../../examples/common/page.rs"]
-mod page;
-#[path = "../../examples/common/populations.rs"]
-mod populations;
 #[path = "../../examples/coverage/simulate.rs"]
 mod simulate;
 #[path = "../../examples/coverage/table.rs"]
 mod table;
 
+use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;

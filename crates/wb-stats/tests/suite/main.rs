@@ -5,6 +5,10 @@
 mod comparing;
 mod coverage;
 mod noise;
+#[path = "../../examples/common/page.rs"]
+mod page;
+#[path = "../../examples/common/populations.rs"]
+mod populations;
 mod properties;
 mod reference;
 mod two_sides;

@@ -1,15 +1,11 @@
 //! What the page on statistics claims of single runs and a model of their noise.
 
-#[path = "../../examples/common/page.rs"]
-mod page;
-#[path = "../../examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are for another test
-mod populations;
 #[path = "../../examples/noise/simulate.rs"]
 mod simulate;
 #[path = "../../examples/noise/table.rs"]
 mod table;
 
+use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;
