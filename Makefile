@@ -24,6 +24,7 @@ test: ## formatting, clippy, licences and every test that needs no VM and no bro
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --release -- -D warnings
 	@scripts/test test -- --show-output
+	@scripts/check-selections
 
 test-system: ## the tests that need a VM or a browser
 	@scripts/setup demo test test-system

@@ -23,6 +23,6 @@ pub use server::{AgentError, serve};
 pub use stdio::stdio;
 pub use terms::{Controller, Holder, Terms};
 pub use worker::{
-    Ending, Finished, Group, LeftBehind, Process, PutBack, Recording, Scratch, Start, Teardown, Together, Tool, Worker,
-    WorkerError, start_together,
+    Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recording, Reply, Scratch, Start, Teardown,
+    Together, Tool, Worker, WorkerError, start_together,
 };

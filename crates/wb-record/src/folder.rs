@@ -107,16 +107,21 @@ impl RunFolder {
         Ok(run.entries.len() as u32 - 1)
     }
 
+    /// Where its journal is.
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
     /// Opens its journal for writing, with the lines that are there.
     pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
-        let path = self.path.join("journal.jsonl");
+        let path = self.journal_path();
         let (journal, lines) = Journal::open(&path)?;
         self.journal_of(lines).map(|lines| (journal, lines))
     }
 
     /// Reads its journal; none is an empty one.
     pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
-        let path = self.path.join("journal.jsonl");
+        let path = self.journal_path();
         self.journal_of(if path.exists() { Journal::read(&path)? } else { Vec::new() })
     }
 
@@ -126,7 +131,7 @@ impl RunFolder {
         let run = self.run_file()?;
         let has_attempts = |cell: &CellId| self.serial(cell).join(case_folder(&cell.case)).is_dir();
         if lines.is_empty() && run.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
-            return Err(RecordError::NoJournal { path: self.path.join("journal.jsonl") });
+            return Err(RecordError::NoJournal { path: self.journal_path() });
         }
         Ok(lines)
     }

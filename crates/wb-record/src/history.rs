@@ -14,6 +14,7 @@ pub struct History {
     attempts: BTreeMap<CellId, Vec<Attempt>>,
     started: BTreeMap<(CellId, Purpose, u32), u32>,
     ended: BTreeMap<CellId, String>,
+    cleanup_problems: BTreeMap<CellId, Vec<String>>,
 }
 
 /// An attempt that ended.
@@ -58,6 +59,9 @@ impl History {
             Event::CellEnded { cell, by, .. } => {
                 self.ended.insert(cell.clone(), by.clone());
             }
+            Event::CleanupFailed { cell, problems, .. } => {
+                self.cleanup_problems.entry(cell.clone()).or_default().extend(problems.iter().cloned());
+            }
             // What is done around measuring changes no attempt.
             _ => {}
         }
@@ -87,6 +91,11 @@ impl History {
     /// What ended a cell, if anything did.
     pub fn ended_by(&self, cell: &CellId) -> Option<&str> {
         self.ended.get(cell).map(String::as_str)
+    }
+
+    /// What went wrong when the preparation of a cell was taken down, a sentence each.
+    pub fn cleanup_problems(&self, cell: &CellId) -> &[String] {
+        self.cleanup_problems.get(cell).map_or(&[], Vec::as_slice)
     }
 
     /// A key under which a cell was attempted, and that is not `key`.

@@ -57,6 +57,15 @@ pub enum Event {
         /// What ended it, in words.
         by: String,
     },
+    /// What a cell's test prepared for all its samples was taken down, and something went wrong with that.
+    CleanupFailed {
+        /// Which cell.
+        cell: CellId,
+        /// As it is defined.
+        key: DefinitionKey,
+        /// What, a sentence each.
+        problems: Vec<String>,
+    },
     /// The controller stopped working on the folder.
     EntryEnded {
         /// Its number.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use wb_model::{AttemptOutcome, Purpose, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::Ended;
@@ -109,12 +109,23 @@ impl Bench {
         taken
     }
 
-    /// Takes down what a cell's test prepared for all its samples.
-    pub async fn clean_up(&self, cell: &mut Measuring) -> Result<(), Failure> {
+    /// Takes down what a cell's test prepared for all its samples, and records what went wrong with that: a sentence each.
+    pub async fn clean_up(&mut self, cell: &mut Measuring) -> Result<Vec<String>, RunError> {
         let prepared = std::mem::take(&mut cell.prepared);
-        let cell = &*cell;
-        let cleaned = join_all(prepared.into_iter().map(|prepared| self.means().clean_up(cell, prepared))).await;
-        cleaned.into_iter().collect()
+        let measured = &*cell;
+        let cleaned = join_all(prepared.into_iter().map(|prepared| self.means().clean_up(measured, prepared))).await;
+        let alone = cell.cell.teams.len() == 1;
+        let mut problems = Vec::new();
+        for (team, cleaned) in cell.cell.teams.iter().zip(cleaned) {
+            let of_team = cleaned.unwrap_or_else(|failure| vec![failure.to_string()]);
+            let shown = |problem| if alone { problem } else { format!("{}: {problem}", team.worker) };
+            problems.extend(of_team.into_iter().map(shown));
+        }
+        if !problems.is_empty() {
+            let (cell, key) = (cell.cell.id.clone(), cell.definition.key.clone());
+            self.write(Event::CleanupFailed { cell, key, problems: problems.clone() })?;
+        }
+        Ok(problems)
     }
 
     fn means(&self) -> Means<'_> {

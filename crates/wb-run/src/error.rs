@@ -19,6 +19,9 @@ pub enum RunError {
     /// What was measured cannot be told for whoever publishes it.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
+    /// How samples are taken has no form in JSON.
+    #[error("cannot record the sampling of the plan: {0}")]
+    Sampling(#[source] serde_json::Error),
     /// The worker went away while it measured.
     #[error("the worker `{worker}` is lost: its agent ended")]
     Lost {

@@ -1,12 +1,15 @@
 //! One team's part in a sample: taken on its workers, whatever happens on others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use wb_agent::{Command, Recording};
+use wb_agent::{Command, PutBack, Recording};
+use wb_knobs::tune::{Outcome, Tuned};
 use wb_model::{Found, Nanos, Purpose, Scope, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_sys::telemetry::{Telemetry, Thresholds};
+use wb_sys::undo::Undone;
 use wb_tests::attempt::{Record, lost};
 use wb_tests::meeting::Seat;
 use wb_tests::test::{AnyPrepared, knobs_of};
@@ -18,6 +21,9 @@ use crate::tools::Running;
 
 /// What a team prepared for all samples of a cell, and where that lives.
 pub(crate) type Prepared = Option<(Site, AnyPrepared)>;
+
+/// The file of what became of a cell's knobs: by worker, a list of [`Tuned`].
+const KNOBS: &str = "knobs.json";
 
 /// With what parts are taken.
 #[derive(Clone, Copy)]
@@ -64,32 +70,37 @@ impl Means<'_> {
             Ok(site) => site,
             Err(failure) => return Part::failed(failure, prepared),
         };
-        if let Err(failure) = made_ready(cell, &site).await {
-            let _ = torn_down(site).await;
-            return Part::failed(failure, prepared);
-        }
         let mut attempt = Attempt::new(site, which.purpose, which.sample, self.sampling.min_time, which.work);
-        let (result, prepared) = self.prepared_sample(cell, team, &mut attempt, prepared).await;
-        let (site, mut record) = attempt.into_parts();
-        let result = match torn_down(site).await {
-            Ok(findings) => {
-                record.findings.extend(findings);
-                result
-            }
-            Err(failure) => result.and(Err(failure)),
+        let (result, prepared) = match prepare_site(cell, &mut attempt).await {
+            Ok(()) => self.prepared_sample(cell, team, &mut attempt, prepared).await,
+            Err(failure) => (Err(failure), prepared),
         };
-        match result {
-            Ok(disturbances) => Part { result: Ok(()), record, disturbances, prepared },
-            Err(failure) => Part { result: Err(failure), record, disturbances: Vec::new(), prepared },
-        }
+        let (site, mut record) = attempt.into_parts();
+        let teardown = Teardown::of(site).await;
+        record.findings.extend(teardown.findings);
+        let (result, mut disturbances) = match result {
+            Ok(disturbances) => (Ok(()), disturbances),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        disturbances.extend(teardown.disturbances);
+        let result = match (result, teardown.failure) {
+            (Ok(()), Some(failure)) => Err(failure),
+            (Err(failure), Some(other)) => {
+                record.findings.push(format!("cannot tear down either: {other}"));
+                Err(failure)
+            }
+            (result, None) => result,
+        };
+        Part { result, record, disturbances, prepared }
     }
 
-    /// Takes down what was prepared for all samples of a cell.
-    pub(crate) async fn clean_up(self, cell: &Measuring, prepared: Prepared) -> Result<(), Failure> {
-        let Some((site, prepared)) = prepared else { return Ok(()) };
+    /// Takes down what was prepared for all samples of a cell; what was noticed by then.
+    pub(crate) async fn clean_up(self, cell: &Measuring, prepared: Prepared) -> Result<Vec<String>, Failure> {
+        let Some((site, prepared)) = prepared else { return Ok(Vec::new()) };
         let cleaned = cell.test.cleanup(&cell.cell.params, prepared, &site).await;
-        torn_down(site).await?;
-        cleaned
+        let teardown = Teardown::of(site).await;
+        cleaned?;
+        teardown.failure.map_or(Ok(teardown.findings), Err)
     }
 
     /// The site of a team: with its servers' workers, where these are others.
@@ -123,8 +134,13 @@ impl Means<'_> {
             let sampled = async {
                 let mut prepared = test.prepare(params, &attempt.site).await?;
                 let sampled = self.sample(cell, &mut prepared, attempt).await;
-                let cleaned = test.cleanup(params, prepared, &attempt.site).await;
-                sampled.and_then(|disturbances| cleaned.map(|()| disturbances))
+                match (sampled, test.cleanup(params, prepared, &attempt.site).await) {
+                    (Ok(disturbances), cleaned) => cleaned.map(|()| disturbances),
+                    (Err(failure), cleaned) => {
+                        note_failed_cleanup(attempt, cleaned);
+                        Err(failure)
+                    }
+                }
             };
             return (sampled.await, None);
         }
@@ -145,7 +161,8 @@ impl Means<'_> {
             return (sampled, Some((site, prepared)));
         }
         // What failed may have left it broken: the next attempt prepares anew.
-        let _ = self.clean_up(cell, Some((site, prepared))).await;
+        let cleaned = self.clean_up(cell, Some((site, prepared))).await;
+        note_failed_cleanup(attempt, cleaned);
         (sampled, None)
     }
 
@@ -182,7 +199,10 @@ impl Means<'_> {
 /// Keeps what was watched, of another worker under its name; what disturbed the sample.
 fn keep(attempt: &mut Attempt, other: Option<&WorkerName>, telemetry: &Telemetry) -> Vec<String> {
     let file = other.map_or("telemetry.json".to_owned(), |name| format!("telemetry@{name}.json"));
-    attempt.keep(&file, serde_json::to_vec(telemetry).unwrap_or_default());
+    match serde_json::to_vec(telemetry) {
+        Ok(json) => attempt.keep(&file, json),
+        Err(error) => attempt.noticed(format!("telemetry could not be recorded: {error}")),
+    }
     let told = |text: String| other.map_or(text.clone(), |name| format!("{name}: {text}"));
     let disturbance = telemetry.disturbance(&Thresholds::default());
     for finding in &disturbance.findings {
@@ -199,29 +219,73 @@ fn found(cell: &Measuring) -> Result<Found, Failure> {
 
 /// Sets the cell's knobs until the site's groups are torn down, and runs what is to be run before each attempt: where and
 /// how the system places it, since it is not measured.
-async fn made_ready(cell: &Measuring, site: &Site) -> Result<(), Failure> {
+async fn prepare_site(cell: &Measuring, attempt: &mut Attempt) -> Result<(), Failure> {
     let knobs = knobs_of(&cell.cell.params);
-    for site in std::iter::once(site).chain(&site.others) {
+    let mut tuned: BTreeMap<WorkerName, Vec<Tuned>> = BTreeMap::new();
+    for site in std::iter::once(&attempt.site).chain(&attempt.site.others) {
         if !knobs.is_empty() {
-            site.group.tune(knobs.clone()).await.map_err(lost)?;
+            let outcomes = site.group.tune(knobs.clone()).await.map_err(lost)?;
+            tuned.insert(site.worker().name().clone(), outcomes);
         }
         if let Some(line) = &cell.surroundings.before {
             site.succeed(Command::new(["sh", "-c", line])).await?;
         }
     }
+    if tuned.is_empty() {
+        return Ok(());
+    }
+    let json = serde_json::to_vec_pretty(&tuned).map_err(|error| Failure::refused(error.to_string()))?;
+    attempt.keep(KNOBS, json);
+    let left = |Tuned { knob, target, was, outcome, .. }: &Tuned| match outcome {
+        Outcome::Left { reason } => {
+            let value = was.as_ref().map(|was| format!(" at `{was}`")).unwrap_or_default();
+            Some(format!("the knob `{knob}` of {target} was left{value}: {reason}"))
+        }
+        _ => None,
+    };
+    tuned.values().flatten().filter_map(left).for_each(|finding| attempt.noticed(finding));
     Ok(())
 }
 
-/// Ends all that runs on a site; what is to be told of that.
-async fn torn_down(site: Site) -> Result<Vec<String>, Failure> {
-    let mut findings = Vec::new();
-    let mut failure = None;
-    for group in std::iter::once(site.group).chain(site.others.into_iter().map(|other| other.group)) {
-        match group.teardown().await {
-            Ok(teardown) if teardown.left.is_empty() => {}
-            Ok(teardown) => findings.push(format!("processes that not even SIGKILL ends: {:?}", teardown.left)),
-            Err(error) => failure = Some(lost(error)),
+/// The failure of a cleanup after a sample that has failed already: its reason stays that of the sample.
+fn note_failed_cleanup<T>(attempt: &mut Attempt, cleaned: Result<T, Failure>) {
+    if let Err(failure) = cleaned {
+        attempt.noticed(format!("cleanup failed too: {failure}"));
+    }
+}
+
+/// What the end of a site's groups came to.
+#[derive(Default)]
+struct Teardown {
+    findings: Vec<String>,
+    /// Settings that somebody else changed while the site was there.
+    disturbances: Vec<String>,
+    failure: Option<Failure>,
+}
+
+impl Teardown {
+    /// Ends all that runs on a site, and puts back what was changed for it.
+    async fn of(site: Site) -> Self {
+        let mut teardown = Self::default();
+        for group in std::iter::once(site.group).chain(site.others.into_iter().map(|other| other.group)) {
+            match group.teardown().await {
+                Ok(ended) => teardown.add(ended),
+                Err(error) => teardown.failure = Some(lost(error)),
+            }
+        }
+        teardown
+    }
+
+    fn add(&mut self, ended: wb_agent::Teardown) {
+        if !ended.left.is_empty() {
+            self.findings.push(format!("processes that not even SIGKILL ends: {:?}", ended.left));
+        }
+        for PutBack { what, how } in ended.put_back {
+            match how {
+                Undone::Restored => {}
+                Undone::Left { .. } => self.disturbances.push(format!("{what}: {how}")),
+                Undone::Gone => self.findings.push(format!("{what}: {how}")),
+            }
         }
     }
-    failure.map_or(Ok(findings), Err)
 }

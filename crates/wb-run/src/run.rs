@@ -120,7 +120,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         command: job.command,
         plan: job.plan_name,
         plan_text: job.plan_text,
-        sampling: serde_json::to_value(&plan.sampling).unwrap_or_default(),
+        sampling: serde_json::to_value(&plan.sampling).map_err(RunError::Sampling)?,
         seed: job.seed,
         cells: plan.cells.iter().map(|cell| cell.id.clone()).collect(),
         facts: crew.members.iter().map(|it| (it.worker.name().clone(), Facts::clone(&it.facts))).collect(),
@@ -148,7 +148,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let (referee, publisher) = (job.referee, job.publisher);
     let mut taking = Taking { bench, cells, ended: BTreeSet::new(), referee, publisher, watch: &mut watch };
     let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
-    taking.clean_up().await;
+    let cleaned = taking.clean_up().await;
     let Taking { mut bench, .. } = taking;
 
     let interrupted = *job.cancel.borrow();
@@ -162,6 +162,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     };
     let ended = bench.write(Event::EntryEnded { entry, how });
     scheduled?;
+    cleaned?;
     ended?;
     Ok(if interrupted { RunEnd::Interrupted } else { RunEnd::Finished })
 }
@@ -356,10 +357,11 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
     async fn end(&mut self, at: usize, by: String) -> Result<(), RunError> {
         let cell = &mut self.cells[at];
         let id = cell.cell.id.clone();
-        // Failing to take down ends no run: the group was torn down all the same.
-        let _ = self.bench.clean_up(cell).await;
+        let problems = self.bench.clean_up(cell).await?;
+        let key = cell.definition.key.clone();
+        // What was cleaned up badly ends no run: the group was torn down all the same.
+        self.warn_of(&id, problems);
         if self.bench.history.ended_by(&id) != Some(by.as_str()) {
-            let key = cell.definition.key.clone();
             self.bench.write(Event::CellEnded { cell: id.clone(), key, by: by.clone() })?;
         }
         (self.watch)(Progress::CellEnded { cell: id.clone(), by });
@@ -399,9 +401,17 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
         Ok(())
     }
 
-    async fn clean_up(&mut self) {
-        for cell in &mut self.cells {
-            let _ = self.bench.clean_up(cell).await;
+    async fn clean_up(&mut self) -> Result<(), RunError> {
+        for at in 0..self.cells.len() {
+            let problems = self.bench.clean_up(&mut self.cells[at]).await?;
+            self.warn_of(&self.cells[at].cell.id.clone(), problems);
+        }
+        Ok(())
+    }
+
+    fn warn_of(&mut self, cell: &CellId, cleanup_problems: Vec<String>) {
+        for problem in cleanup_problems {
+            (self.watch)(Progress::Warned(format!("cleanup of {cell} failed: {problem}")));
         }
     }
 }

@@ -34,4 +34,14 @@ pub enum StudyError {
         /// What is wrong with it.
         why: String,
     },
+    /// A line of the journal whose time cannot be read.
+    #[error("{path}, line {line}: invalid time `{time}`: expected a date and time as RFC 3339 has them")]
+    Time {
+        /// The journal.
+        path: String,
+        /// The line's number, from 1.
+        line: usize,
+        /// What stands there.
+        time: String,
+    },
 }

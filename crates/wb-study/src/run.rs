@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::CellId;
+use wb_model::{CellId, Purpose};
 use wb_record::{CellDefinition, Event, History, Line, RunFile, RunFolder, files};
 use wb_sys::environment::Environment;
 use wb_tests::Registry;
@@ -30,8 +30,8 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
     let head = run.run_file()?;
     let lines = run.lines()?;
     let history = History::of(run, &lines);
-    let clock = Clock::of(&lines);
-    let origin = origin(&lines, &clock);
+    let clock = Clock::of(run, &lines)?;
+    let origin = clock.origin();
     let mut cells = Vec::new();
     for definition in definitions(run, &head)? {
         let test = registry
@@ -39,7 +39,10 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
             .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
         let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &definition.params, attempt.clone())).collect();
-        cells.push(cell_result(&definition, studied, history.ended_by(&definition.cell), &origin));
+        let mut result = cell_result(&definition, studied, history.ended_by(&definition.cell), &origin);
+        let problems = history.cleanup_problems(&definition.cell).iter();
+        result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
+        cells.push(result);
     }
     Ok(Study {
         run: info(run, &head, &history, &clock, &cells),
@@ -68,7 +71,7 @@ pub fn write_serial(
     cells: Vec<(&CellDefinition, Vec<Studied>, Option<&str>)>,
 ) -> Result<(), StudyError> {
     let lines = run.lines()?;
-    let origin = origin(&lines, &Clock::of(&lines));
+    let origin = Clock::of(run, &lines)?.origin();
     let Some((first, ..)) = cells.first() else { return Ok(()) };
     let folder = run.serial(&first.cell);
     let cells = cells.into_iter().map(|(cell, studied, ended_by)| cell_result(cell, studied, ended_by, &origin));
@@ -113,32 +116,61 @@ fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, S
     Ok(all)
 }
 
-/// The wall-clock times of a journal, in seconds from its first line.
+/// The wall-clock times of a journal, in seconds from the first entry's start.
 struct Clock {
-    first: Option<jiff::Timestamp>,
     lasted: f64,
+    /// By an attempt's folder relative to the run's.
+    started: BTreeMap<String, f64>,
 }
 
 impl Clock {
-    fn of(lines: &[Line]) -> Self {
-        let time = |line: &Line| line.time.parse::<jiff::Timestamp>().ok();
+    fn of(run: &RunFolder, lines: &[Line]) -> Result<Self, StudyError> {
+        let time = |(at, line): (usize, &Line)| {
+            let invalid = |_| StudyError::Time {
+                path: run.journal_path().display().to_string(),
+                line: at + 1,
+                time: line.time.clone(),
+            };
+            line.time.parse::<jiff::Timestamp>().map_err(invalid)
+        };
+        let times = lines.iter().enumerate().map(time).collect::<Result<Vec<_>, _>>()?;
         // Machines may have been made ready before.
         let starts = lines.iter().enumerate().filter(|(_, line)| matches!(line.event, Event::EntryStarted { .. }));
         let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
-        let first = lines.get(starts.first().copied().unwrap_or(0)).and_then(time);
+        let Some(first) = times.get(starts.first().copied().unwrap_or(0)) else {
+            return Ok(Self { lasted: 0.0, started: BTreeMap::new() });
+        };
         // An entry lasts from its start to the last line of it before the next one starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let lasted = starts.iter().zip(ends).filter_map(|(start, end)| {
-            let last = lines[*start..end].iter().rev().find(|line| !is_around(&line.event))?;
-            Some(time(last)?.duration_since(time(&lines[*start])?).as_secs_f64())
+            let last = (*start..end).rev().find(|at| !is_around(&lines[*at].event))?;
+            Some(times[last].duration_since(times[*start]).as_secs_f64())
         });
-        Self { first, lasted: lasted.sum() }
+        let mut started = BTreeMap::new();
+        for (line, time) in lines.iter().zip(&times) {
+            let seconds = time.duration_since(*first).as_secs_f64();
+            match &line.event {
+                Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
+                    started.insert(folder_name(cell, *purpose, *sample, *attempt), seconds);
+                }
+                // The line of its start may have been lost.
+                Event::AttemptEnded(ended) => {
+                    let folder = folder_name(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+                    started.entry(folder).or_insert(seconds - ended.seconds);
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { lasted: lasted.sum(), started })
     }
 
-    fn at(&self, line: &Line) -> f64 {
-        let at = || Some(line.time.parse::<jiff::Timestamp>().ok()?.duration_since(self.first?).as_secs_f64());
-        at().unwrap_or_default()
+    fn origin(&self) -> Origin {
+        Origin { started: self.started.clone() }
     }
+}
+
+fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> String {
+    RunFolder::attempt(cell, purpose, sample, attempt).to_string_lossy().into_owned()
 }
 
 /// Whether something was done around measuring: it may be long before an entry's start, or after its end.
@@ -151,17 +183,6 @@ fn is_around(event: &Event) -> bool {
             | Event::RebootEnded(_)
             | Event::Published(_)
     )
-}
-
-fn origin(lines: &[Line], clock: &Clock) -> Origin {
-    let started = lines.iter().filter_map(|line| match &line.event {
-        Event::AttemptStarted { cell, purpose, sample, attempt, .. } => {
-            let folder = RunFolder::attempt(cell, *purpose, *sample, *attempt);
-            Some((folder.to_string_lossy().into_owned(), clock.at(line)))
-        }
-        _ => None,
-    });
-    Origin { started: started.collect() }
 }
 
 fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells: &[CellResult]) -> RunInfo {

@@ -11,6 +11,11 @@ pub fn key(metric: &Metric, worker: Option<&WorkerName>) -> String {
     format!("{}/{}{of}", metric.class, metric.name)
 }
 
+/// What follows the title of a curve that one of several workers measured.
+pub(crate) fn title_suffix(worker: &WorkerName) -> String {
+    format!(", {worker}")
+}
+
 /// The values of all workers together, by how each metric aggregates, beside those of each.
 ///
 /// Of latencies the slowest worker's stands for all: no quantile of operations taken together lies above the largest of
@@ -23,7 +28,7 @@ pub fn together(metrics: &[Metric], each: &BTreeMap<WorkerName, Measured>) -> Me
         }
         all.findings.extend(measured.findings.iter().map(|finding| format!("{worker}: {finding}")));
         all.seconds = [all.seconds, measured.seconds].into_iter().flatten().reduce(f64::max);
-        let of = |title: &String| format!("{title}, {worker}");
+        let of = |title: &String| format!("{title}{}", title_suffix(worker));
         all.curves.extend(measured.curves.iter().cloned().map(|curve| {
             let title = of(&curve.title);
             wb_tests::SampleCurve { title, ..curve }

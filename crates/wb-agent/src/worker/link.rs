@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use wb_model::{Nanos, WorkerName};
@@ -17,8 +16,8 @@ use crate::silence::{Heard, LastWord, between_words};
 use crate::terms::{Terms, Welcome};
 
 use super::WorkerError;
+use super::connection::{Connection, Reply};
 
-type Reply = Result<(Value, Vec<u8>), Fault>;
 type Calls = mpsc::UnboundedSender<(Call, Vec<u8>)>;
 
 /// How long whoever carries the pipe may take to say why it ended.
@@ -37,7 +36,7 @@ pub(super) struct Link {
 /// The callers that wait, or why nobody can any more.
 #[derive(Debug, Default)]
 struct Waiting {
-    callers: HashMap<u64, oneshot::Sender<Reply>>,
+    callers: HashMap<u64, oneshot::Sender<Result<Reply, Fault>>>,
     lost: Option<String>,
 }
 
@@ -70,12 +69,14 @@ impl Link {
         Ok((Self { worker: worker.clone(), calls, waiting, last_id: AtomicU64::new(0), ended }, hello))
     }
 
-    /// Asks, and waits for the answer.
-    pub(super) async fn call<T: DeserializeOwned>(
-        &self,
-        request: Request,
-        payload: Vec<u8>,
-    ) -> Result<(T, Vec<u8>), WorkerError> {
+    fn lost(&self, why: &str) -> WorkerError {
+        WorkerError::Lost { worker: self.worker.clone(), why: why.to_owned() }
+    }
+}
+
+#[async_trait]
+impl Connection for Link {
+    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
         let (sender, receiver) = oneshot::channel();
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         {
@@ -91,30 +92,18 @@ impl Link {
             let why = lock(&self.waiting).lost.clone();
             return Err(self.lost(&why.unwrap_or_default()));
         };
-        let (value, payload) = reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })?;
-        let value = serde_json::from_value(value).map_err(|error| self.nonsense(&error))?;
-        Ok((value, payload))
+        reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })
     }
 
-    /// Asks, and does not care for the answer.
-    pub(super) fn tell(&self, request: Request) {
+    fn notify(&self, request: Request) {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        // Without a writer there is nobody to notify.
         let _ = self.calls.send((Call { id, request }, Vec::new()));
     }
 
-    /// Returns when nothing can be asked any more.
-    pub(super) async fn ended(&self) {
+    async fn closed(&self) {
         // Nothing is ever sent: the other end is dropped.
         let _ = self.ended.clone().changed().await;
-    }
-
-    /// An answer that is not what was asked for.
-    pub(super) fn nonsense(&self, error: &serde_json::Error) -> WorkerError {
-        self.lost(&format!("it answered nonsense: {error}"))
-    }
-
-    fn lost(&self, why: &str) -> WorkerError {
-        WorkerError::Lost { worker: self.worker.clone(), why: why.to_owned() }
     }
 }
 

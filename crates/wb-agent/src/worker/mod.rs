@@ -1,5 +1,6 @@
 //! The handle on a worker: everything that can be asked of a machine, the same for this one and any other.
 
+mod connection;
 mod error;
 mod link;
 mod process;
@@ -22,9 +23,10 @@ use wb_sys::Environment;
 use wb_sys::environment::tools::Asked;
 
 use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
-use crate::protocol::{FileEntry, Hello, Place, Request};
+use crate::protocol::{FileEntry, Place, Request};
 use crate::terms::Terms;
 
+pub use connection::{Connection, Reply};
 pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
@@ -58,8 +60,8 @@ pub struct Worker(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     name: WorkerName,
-    hello: Hello,
-    link: Link,
+    program: String,
+    connection: Box<dyn Connection>,
     child: Mutex<Option<Child>>,
 }
 
@@ -90,7 +92,7 @@ impl Worker {
             return Err(start(std::io::Error::other("no pipes")));
         };
         let (link, hello) = Link::new(&name, input, output, Terms::default(), std::future::ready(None)).await?;
-        Ok(Self::new(name, hello, link, Some(child)))
+        Ok(Self::new(name, hello.program, link, Some(child)))
     }
 
     /// A worker whose agent is spoken to over these, whoever started it, and on these terms. `why_ended` may take a
@@ -107,11 +109,16 @@ impl Worker {
         why_ended: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<Self, WorkerError> {
         let (link, hello) = Link::new(&name, input, output, terms, why_ended).await?;
-        Ok(Self::new(name, hello, link, None))
+        Ok(Self::new(name, hello.program, link, None))
     }
 
-    fn new(name: WorkerName, hello: Hello, link: Link, child: Option<Child>) -> Self {
-        Self(Arc::new(Inner { name, hello, link, child: Mutex::new(child) }))
+    /// A worker behind any connection. `program` is the path of the weighbridge program there.
+    pub fn connected(name: WorkerName, program: impl Into<String>, connection: impl Connection + 'static) -> Self {
+        Self::new(name, program.into(), connection, None)
+    }
+
+    fn new(name: WorkerName, program: String, connection: impl Connection + 'static, child: Option<Child>) -> Self {
+        Self(Arc::new(Inner { name, program, connection: Box::new(connection), child: Mutex::new(child) }))
     }
 
     /// Its name.
@@ -121,7 +128,7 @@ impl Worker {
 
     /// Where the weighbridge program lies on it: what runs native workloads there.
     pub fn program(&self) -> &str {
-        &self.0.hello.program
+        &self.0.program
     }
 
     /// The agent's process, when it was started by [`Worker::local`] and not closed.
@@ -251,7 +258,7 @@ impl Worker {
             let _ = child.kill().await;
         }
         // Whoever carried the pipe ends too.
-        let _ = tokio::time::timeout(PATIENCE, self.0.link.ended()).await;
+        let _ = tokio::time::timeout(PATIENCE, self.0.connection.closed()).await;
         closed
     }
 
@@ -277,7 +284,7 @@ impl Worker {
     /// Asks for what comes as the payload, in JSON.
     async fn ask_long<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
         let ((), json) = self.ask_with(request, Vec::new()).await?;
-        serde_json::from_slice(&json).map_err(|error| self.0.link.nonsense(&error))
+        serde_json::from_slice(&json).map_err(|error| self.invalid_reply(&error))
     }
 
     async fn ask_with<T: serde::de::DeserializeOwned>(
@@ -285,11 +292,16 @@ impl Worker {
         request: Request,
         payload: Vec<u8>,
     ) -> Result<(T, Vec<u8>), WorkerError> {
-        self.0.link.call(request, payload).await
+        let (value, payload) = self.0.connection.call(request, payload).await?;
+        Ok((serde_json::from_value(value).map_err(|error| self.invalid_reply(&error))?, payload))
+    }
+
+    fn invalid_reply(&self, error: &serde_json::Error) -> WorkerError {
+        WorkerError::Lost { worker: self.name().clone(), why: format!("invalid reply of its agent: {error}") }
     }
 
     /// Asks for something without waiting for it: for what is dropped.
     fn tell(&self, request: Request) {
-        self.0.link.tell(request);
+        self.0.connection.notify(request);
     }
 }

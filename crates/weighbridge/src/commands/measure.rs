@@ -214,13 +214,7 @@ impl<'a> Measuring<'a> {
         let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
-            Some(Ok(plan)) => {
-                let mut watcher = Watcher::new(means.console, self.folder);
-                let end = wb_run::run(self.job(plan, &state, means), |progress| watcher.tell(&progress)).await;
-                watcher.finish();
-                ends.begun |= watcher.begun();
-                end.map_err(Error::from)
-            }
+            Some(Ok(plan)) => self.measured(plan, &state, means, ends).await,
         };
         let kept = keep_consoles(self.folder, &named.name, &state.consoles().await);
         if !state.revert().await {
@@ -230,6 +224,15 @@ impl<'a> Measuring<'a> {
         kept?;
         ends.add(end);
         Ok(end)
+    }
+
+    async fn measured(&self, plan: Plan, state: &State, means: &Means<'_>, ends: &mut Ends) -> Result<RunEnd, Error> {
+        let job = self.job(plan, state, means)?;
+        let mut watcher = Watcher::new(means.console, self.folder);
+        let end = wb_run::run(job, |progress| watcher.tell(&progress)).await;
+        watcher.finish();
+        ends.begun |= watcher.begun();
+        Ok(end?)
     }
 
     /// Refuses a profile that is otherwise than the one of its name in which this folder has samples.
@@ -242,7 +245,7 @@ impl<'a> Measuring<'a> {
         let Some((entry, _)) = head.last_of(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<Standing>> = files::read_json(&run.environment(&format!("profile-{entry}")))?;
         let before = recorded.and_then(|mut all| all.pop()).map(|standing| standing.profile).unwrap_or_default();
-        if before.state() == recorded_as(&named.profile).state() {
+        if before.state() == recorded_as(&named.profile)?.state() {
             return Ok(());
         }
         Err(Error::Usage {
@@ -293,9 +296,9 @@ impl<'a> Measuring<'a> {
         Ok(plan)
     }
 
-    fn job<'b>(&'b self, plan: Plan, state: &State, means: &'b Means<'_>) -> Job<'b> {
-        let states = state.standings.iter().map(|standing| serde_json::to_value(standing).unwrap_or_default());
-        Job {
+    fn job<'b>(&'b self, plan: Plan, state: &State, means: &'b Means<'_>) -> Result<Job<'b>, Error> {
+        let states = state.standings.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+        Ok(Job {
             folder: self.folder,
             plan_name: masked_words(&self.asked.name),
             plan_text: self.asked.text.as_deref().map(masked::plan),
@@ -307,12 +310,12 @@ impl<'a> Measuring<'a> {
             program_sha256: means.program_sha256.clone(),
             registry: &self.asked.registry,
             crew: state.crew.clone(),
-            states: states.collect(),
+            states: states.map_err(|error| unrecordable("the profile", &error))?,
             cancel: means.cancel.clone(),
             referee: self.referee,
             publisher: means.publisher,
             plan,
-        }
+        })
     }
 }
 
@@ -360,9 +363,13 @@ async fn in_time<T>(wanted: impl Future<Output = T>, mut cancel: watch::Receiver
 }
 
 /// A profile as it is recorded.
-fn recorded_as(profile: &Profile) -> Profile {
+fn recorded_as(profile: &Profile) -> Result<Profile, Error> {
     let masked = serde_json::to_value(profile.without_secrets()).map(masked_json);
-    masked.and_then(serde_json::from_value).unwrap_or_default()
+    masked.and_then(serde_json::from_value).map_err(|error| unrecordable("the profile", &error))
+}
+
+fn unrecordable(what: &str, error: &serde_json::Error) -> Error {
+    Error::Kernel(format!("cannot record {what}: {error}"))
 }
 
 /// What is recorded of what the user said of the run.

@@ -50,13 +50,16 @@ fn reproduce(run: &wb_record::RunFolder) -> Result<Vec<Command>, Error> {
     Ok(entries.iter().map(line).collect())
 }
 
-/// What the system did during each attempt, by the attempt's folder.
+/// What the system did during each attempt, by the attempt's folder. Attempts that never got so far have none; a file that
+/// cannot be read is warned of.
 fn telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<Series>> {
-    let folders = study.cells.iter().flat_map(|cell| &cell.samples).map(|sample| &sample.folder);
-    let read = |folder: &String| {
-        let text = std::fs::read(run.join(folder).join("telemetry.json")).ok()?;
-        let telemetry = serde_json::from_slice(&text).ok()?;
-        Some((folder.clone(), crate::telemetry::series(&telemetry)))
-    };
-    folders.filter_map(read).collect()
+    let mut all = BTreeMap::new();
+    for folder in study.cells.iter().flat_map(|cell| &cell.samples).map(|sample| &sample.folder) {
+        match wb_record::files::read_json(&run.join(folder).join("telemetry.json")) {
+            Ok(Some(telemetry)) => drop(all.insert(folder.clone(), crate::telemetry::series(&telemetry))),
+            Ok(None) => {}
+            Err(error) => crate::console::tell!("warning: the page has no telemetry of {folder}: {error}"),
+        }
+    }
+    all
 }

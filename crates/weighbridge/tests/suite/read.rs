@@ -47,6 +47,17 @@ fn pages_and_tables_are_written() {
 }
 
 #[test]
+fn telemetry_that_cannot_be_read_is_warned_of() {
+    let lab = lab_with_run();
+    let study = lab.weighbridge("summary R --json").json();
+    let folder = study["cells"][0]["samples"][1]["folder"].as_str().unwrap();
+    lab.write(&format!("R/{folder}/telemetry.json"), "{");
+    let ran = lab.weighbridge("report R --html R/report.html");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.err.contains(&format!("warning: the page has no telemetry of {folder}: ")), "{}", ran.seen());
+}
+
+#[test]
 fn the_doctor_exits_as_it_says() {
     let lab = Lab::new();
     let ran = lab.weighbridge("doctor --json");

@@ -1,0 +1,145 @@
+//! What becomes of failures, and that none is silent.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use wb_agent::PutBack;
+use wb_agent::worker::Teardown;
+use wb_model::{AttemptOutcome, CellOutcome};
+use wb_run::{Progress, RunError};
+use wb_sys::undo::Undone;
+use wb_test_worker::FakeProcess;
+
+use crate::testbed::{TestBed, figures, paused, seconds, steady};
+
+#[test]
+fn a_program_that_fails_is_tried_as_often_as_asked_and_its_cell_fails_with_the_reason() {
+    paused(async {
+        let bed = TestBed::new(|_| FakeProcess::failing(7, "no such device"));
+        bed.measure(&["figure"]).await;
+        let cell = bed.cell();
+        assert_eq!(cell.samples.len(), 3);
+        let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
+        assert!(reason.contains("exit status 7") && reason.contains("no such device"), "{reason}");
+    });
+}
+
+#[test]
+fn a_failure_now_and_then_costs_an_attempt_and_no_sample() {
+    paused(async {
+        let count = AtomicU32::new(0);
+        let bed = TestBed::new(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+            3 => FakeProcess::failing(1, ""),
+            number => FakeProcess::printing(format!("figure: {}", steady(number))),
+        });
+        bed.measure(&["figure"]).await;
+        let cell = bed.cell();
+        assert_eq!((cell.outcome, cell.samples.len()), (CellOutcome::Measured, 8));
+    });
+}
+
+#[test]
+fn a_program_that_hangs_is_ended_at_the_limit() {
+    paused(async {
+        let mut bed = TestBed::new(|_| FakeProcess::printing("").lasting(Duration::from_secs(1 << 30)));
+        bed.sampling.limit = Some(seconds(20));
+        bed.measure(&["figure"]).await;
+        let outcomes: Vec<AttemptOutcome> = bed.cell().samples.into_iter().map(|sample| sample.outcome).collect();
+        assert_eq!(outcomes, vec![AttemptOutcome::Timeout { after: seconds(20) }; 3]);
+    });
+}
+
+#[test]
+fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        let agent = bed.agents[0].clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(3500)).await;
+            agent.disconnect("the cable was pulled");
+        });
+        let (end, _) = bed.run(&["figure"]).await;
+        assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
+        let outcomes: Vec<bool> = bed.cell().samples.iter().map(|sample| sample.outcome.is_completed()).collect();
+        assert_eq!(outcomes, [true, true, true, false]);
+    });
+}
+
+#[test]
+fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_values() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        let how = Undone::Left { found: "888".to_owned() };
+        let put_back = vec![PutBack { what: "/proc/sys/vm/swappiness was `60`".to_owned(), how }];
+        bed.agents[0].set_teardown(Teardown { put_back, ..Teardown::default() });
+        bed.measure(&["figure"]).await;
+        let cell = bed.cell();
+        let wanted = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
+        assert!(
+            cell.samples.iter().all(|sample| sample.disturbances == [wanted]),
+            "{:?}",
+            cell.samples[1].disturbances
+        );
+    });
+}
+
+#[test]
+fn processes_that_do_not_end_are_a_finding() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        bed.agents[0].set_teardown(Teardown { left: vec![4711], ..Teardown::default() });
+        bed.measure(&["figure"]).await;
+        assert!(bed.cell().findings.iter().any(|finding| finding.contains("4711")), "{:?}", bed.cell().findings);
+    });
+}
+
+/// Prepares once for all samples, and takes down with a command of its own.
+const PREPARED: &str = r#"
+name = "prepared"
+summary = "a figure"
+version = 1
+scope = "cell"
+command = ["figure"]
+cleanup = [["cleanup"]]
+
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
+#[test]
+fn a_cleanup_that_fails_is_reported_and_recorded() {
+    paused(async {
+        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
+            "cleanup" => FakeProcess::failing(1, "device is busy"),
+            _ => FakeProcess::printing("figure: 10"),
+        });
+        bed.define(PREPARED);
+        let reported = bed.measure(&["prepared"]).await;
+        let warned =
+            |progress: &&Progress| matches!(progress, Progress::Warned(text) if text.contains("device is busy"));
+        assert_eq!(reported.iter().filter(warned).count(), 1, "{reported:?}");
+        let cell = bed.cell();
+        assert_eq!(cell.outcome, CellOutcome::Measured);
+        assert!(cell.findings.iter().any(|it| it.contains("cleanup failed") && it.contains("device is busy")));
+    });
+}
+
+#[test]
+fn a_time_in_the_journal_that_cannot_be_read_is_an_error_that_names_its_line() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        bed.measure(&["figure"]).await;
+        let path = bed.path().join("journal.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let (_, after) = rest.split_once("\"time\":\"").unwrap();
+        let (_, after) = after.split_once('"').unwrap();
+        std::fs::write(&path, format!("{first}\n{{\"time\":\"yesterday\"{after}")).unwrap();
+        let error = bed.try_study().unwrap_err().to_string();
+        assert!(error.contains("journal.jsonl, line 2: invalid time `yesterday`"), "{error}");
+    });
+}

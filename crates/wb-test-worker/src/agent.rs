@@ -1,0 +1,266 @@
+//! An agent that is simulated.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use wb_agent::clock::Reading;
+use wb_agent::protocol::{Command, Ended, Place, Ran, Request, Spawned, Stream};
+use wb_agent::worker::{Teardown, Tool};
+use wb_agent::{Connection, Fault, LeftBehind, Reply, Worker, WorkerError};
+use wb_model::facts::{Cpu, Node};
+use wb_model::{Bytes, Facts, Sha256, WorkerName};
+use wb_sys::Environment;
+use wb_sys::telemetry::Telemetry;
+
+use crate::FakeProcess;
+use crate::state::State;
+
+/// A simulated agent. Clones are the same one.
+#[derive(Clone)]
+pub struct FakeAgent(Arc<Inner>);
+
+struct Inner {
+    name: WorkerName,
+    facts: Facts,
+    program: Box<dyn Fn(&Command) -> FakeProcess + Send + Sync>,
+    started: Instant,
+    state: Mutex<State>,
+    lost: Notify,
+}
+
+/// Facts of a machine with two CPUs and 8 GiB of memory.
+pub fn facts() -> Facts {
+    let cpu = |id| Cpu { id, core: id, package: 0, node: 0 };
+    Facts {
+        hostname: "fake".to_owned(),
+        kernel: "6.1.0".to_owned(),
+        arch: "x86_64".to_owned(),
+        cpu_model: "Simulated CPU".to_owned(),
+        cpus: vec![cpu(0), cpu(1)],
+        nodes: vec![Node { id: 0, cpus: vec![0, 1], memory: Bytes(8 << 30) }],
+        memory: Bytes(8 << 30),
+        memory_available: Bytes(6 << 30),
+        boot_id: "00000000-0000-0000-0000-000000000001".to_owned(),
+        ..Facts::default()
+    }
+}
+
+impl FakeAgent {
+    /// An agent of this name on a machine with [`facts`]; what a process does is decided by its command. To be made within
+    /// a runtime, whose time is the machine's.
+    pub fn new(name: WorkerName, program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static) -> Self {
+        Self::with_facts(name, facts(), program)
+    }
+
+    /// The same on another machine.
+    pub fn with_facts(
+        name: WorkerName,
+        facts: Facts,
+        program: impl Fn(&Command) -> FakeProcess + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            name,
+            facts,
+            program: Box::new(program),
+            started: Instant::now(),
+            state: Mutex::default(),
+            lost: Notify::new(),
+        }))
+    }
+
+    /// The handle on its worker.
+    pub fn worker(&self) -> Worker {
+        Worker::connected(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
+    }
+
+    /// Every command that was started, in order.
+    pub fn commands(&self) -> Vec<Command> {
+        self.state().commands.clone()
+    }
+
+    /// How many groups were opened and not torn down.
+    pub fn open_groups(&self) -> usize {
+        self.state().open_groups()
+    }
+
+    /// Makes a program one that is not installed.
+    pub fn uninstall(&self, program: &str) {
+        self.state().missing.insert(program.to_owned());
+    }
+
+    /// Decides what the teardown of every group comes to from now on.
+    pub fn set_teardown(&self, teardown: Teardown) {
+        self.state().teardown = teardown;
+    }
+
+    /// Decides what every recording of telemetry holds from now on.
+    pub fn set_telemetry(&self, telemetry: Telemetry) {
+        self.state().telemetry = telemetry;
+    }
+
+    /// Cuts the connection: every call fails from now on, also those under way.
+    pub fn disconnect(&self, why: &str) {
+        self.state().lost = Some(why.to_owned());
+        self.0.lost.notify_waiters();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine's CLOCK_MONOTONIC, in nanoseconds.
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn place(&self, id: u32) -> Place {
+        Place { id, path: format!("/tmp/fake-{id}"), cgroup: None }
+    }
+
+    async fn answer(&self, request: Request, payload: &[u8]) -> Result<Reply, Fault> {
+        match request {
+            Request::Alive | Request::Signal { .. } | Request::DropScratch { .. } | Request::Close => value(()),
+            Request::Clock => {
+                let now = self.now_ns();
+                value(Reading { received_ns: now, answered_ns: now, wall_ns: now })
+            }
+            Request::Facts => value(&self.0.facts),
+            Request::Environment { .. } => json(&Environment::default()),
+            Request::Doctor => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
+            Request::Which { program } => value(self.tool(&program)),
+            Request::Scratch { .. } => {
+                let id = self.state().next_id();
+                value(self.place(id))
+            }
+            Request::Put { path, offset, .. } => {
+                self.state().write(path, offset, payload);
+                value(())
+            }
+            Request::Get { path, offset } => {
+                let state = self.state();
+                let bytes = state.read(&path)?;
+                let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+                let (length, _) = value(bytes.len() as u64)?;
+                Ok((length, bytes[start..].to_vec()))
+            }
+            Request::List { path } => json(&self.state().list(&path)),
+            Request::Remove { path } => {
+                self.state().remove(&path);
+                value(())
+            }
+            Request::Group { .. } => {
+                let id = self.state().open_group();
+                value(self.place(id))
+            }
+            Request::Unsettable { .. } => value(Vec::<(String, String)>::new()),
+            Request::Tune { .. } => value(Vec::<()>::new()),
+            Request::LeftBehind => value(LeftBehind::default()),
+            Request::Change { .. } => value(true),
+            Request::Teardown { group } => value(self.state().close_group(group)?),
+            Request::Spawn { command, hold, .. } => {
+                let process = (self.0.program)(&command);
+                let started_ns = (!hold).then(|| self.now_ns());
+                let id = self.state().start(command, process, started_ns);
+                value(Spawned { id, pid: id })
+            }
+            Request::Release { process } => {
+                let now = self.now_ns();
+                self.state().process(process)?.started_ns.get_or_insert(now);
+                value(())
+            }
+            Request::ReleaseAt { process, at_ns } => {
+                sleep(Duration::from_nanos(at_ns.saturating_sub(self.now_ns()))).await;
+                let now = self.now_ns();
+                value(*self.state().process(process)?.started_ns.get_or_insert(now))
+            }
+            Request::Wait { process, limit } => {
+                let running = self.state().process(process)?.clone();
+                let started_ns = running.started_ns.unwrap_or_default();
+                let (ending, elapsed) = running.end(limit);
+                let ended_ns = started_ns + elapsed.0;
+                sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
+                self.state().process(process)?.ending = Some(ending);
+                value(Ended { ending, started_ns, ended_ns, usage: Default::default(), ran: Ran::default() })
+            }
+            Request::Look { .. } => value(Ran::default()),
+            Request::Output { process, stream, offset, .. } => {
+                let mut state = self.state();
+                let running = state.process(process)?;
+                let bytes = match stream {
+                    Stream::Stdout => &running.process.stdout,
+                    Stream::Stderr => &running.process.stderr,
+                };
+                let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+                let (more, _) = value(false)?;
+                Ok((more, bytes[start..].to_vec()))
+            }
+            Request::Forget { process } => {
+                self.state().forget(process);
+                value(())
+            }
+            Request::Record { .. } => value(self.state().next_id()),
+            Request::FinishRecording { .. } => json(&self.state().telemetry),
+        }
+    }
+
+    fn tool(&self, program: &str) -> Option<Tool> {
+        let is_missing = self.state().missing.contains(program);
+        let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
+        (!is_missing).then(|| Tool { path: format!("/usr/bin/{program}"), sha256, version: None })
+    }
+
+    fn lost(&self) -> Option<WorkerError> {
+        let why = self.state().lost.clone()?;
+        Some(WorkerError::Lost { worker: self.0.name.clone(), why })
+    }
+}
+
+/// A reply without a payload.
+fn value(value: impl Serialize) -> Result<Reply, Fault> {
+    let value = serde_json::to_value(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
+    Ok((value, Vec::new()))
+}
+
+/// A reply whose payload is this in JSON.
+fn json(value: &impl Serialize) -> Result<Reply, Fault> {
+    let payload = serde_json::to_vec(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
+    Ok((serde_json::Value::Null, payload))
+}
+
+impl fmt::Debug for FakeAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FakeAgent").field(&self.0.name).finish()
+    }
+}
+
+#[async_trait]
+impl Connection for FakeAgent {
+    async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
+        let cut = self.0.lost.notified();
+        if let Some(lost) = self.lost() {
+            return Err(lost);
+        }
+        let answer = tokio::select! {
+            answer = self.answer(request, &payload) => answer,
+            () = cut => return Err(self.lost().unwrap_or_else(|| unreachable!("it was cut for a reason"))),
+        };
+        answer.map_err(|fault| WorkerError::Fault { worker: self.0.name.clone(), fault })
+    }
+
+    fn notify(&self, request: Request) {
+        let mut state = self.state();
+        match request {
+            // What is gone already needs no second end.
+            Request::Teardown { group } => drop(state.close_group(group)),
+            Request::Forget { process } => state.forget(process),
+            _ => {}
+        }
+    }
+
+    async fn closed(&self) {}
+}

@@ -1,0 +1,106 @@
+//! What a simulated machine holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_agent::protocol::Command;
+use wb_agent::worker::{Ending, Teardown};
+use wb_agent::{EntryKind, Fault, FileEntry};
+use wb_model::Nanos;
+use wb_sys::telemetry::Telemetry;
+
+use crate::FakeProcess;
+
+/// Everything that was started and made there.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    last_id: u32,
+    files: BTreeMap<String, Vec<u8>>,
+    groups: BTreeSet<u32>,
+    processes: BTreeMap<u32, Running>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) missing: BTreeSet<String>,
+    pub(crate) teardown: Teardown,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) lost: Option<String>,
+}
+
+/// A process that was started. Times in nanoseconds of the machine's clock.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    pub(crate) process: FakeProcess,
+    /// When it was started or released; none while it is held.
+    pub(crate) started_ns: Option<u64>,
+    pub(crate) ending: Option<Ending>,
+}
+
+impl State {
+    pub(crate) fn next_id(&mut self) -> u32 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(crate) fn open_group(&mut self) -> u32 {
+        let id = self.next_id();
+        self.groups.insert(id);
+        id
+    }
+
+    pub(crate) fn close_group(&mut self, id: u32) -> Result<Teardown, Fault> {
+        let unknown = Fault::Unknown { what: "group".to_owned(), id };
+        if self.groups.remove(&id) { Ok(self.teardown.clone()) } else { Err(unknown) }
+    }
+
+    pub(crate) fn open_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(crate) fn start(&mut self, command: Command, process: FakeProcess, started_ns: Option<u64>) -> u32 {
+        let id = self.next_id();
+        self.commands.push(command);
+        self.processes.insert(id, Running { process, started_ns, ending: None });
+        id
+    }
+
+    pub(crate) fn process(&mut self, id: u32) -> Result<&mut Running, Fault> {
+        self.processes.get_mut(&id).ok_or(Fault::Unknown { what: "process".to_owned(), id })
+    }
+
+    pub(crate) fn forget(&mut self, id: u32) {
+        self.processes.remove(&id);
+    }
+
+    pub(crate) fn write(&mut self, path: String, offset: u64, bytes: &[u8]) {
+        let file = self.files.entry(path).or_default();
+        file.truncate(usize::try_from(offset).unwrap_or(usize::MAX));
+        file.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Result<&[u8], Fault> {
+        let missing =
+            || Fault::File { path: path.to_owned(), why: "No such file or directory".to_owned(), missing: true };
+        self.files.get(path).map(Vec::as_slice).ok_or_else(missing)
+    }
+
+    pub(crate) fn list(&self, folder: &str) -> Vec<FileEntry> {
+        let name = |path: &String| path.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
+        let entry = |(path, bytes): (&String, &Vec<u8>)| {
+            Some(FileEntry { name: name(path)?, kind: EntryKind::File, size: bytes.len() as u64 })
+        };
+        self.files.iter().filter_map(entry).collect()
+    }
+
+    pub(crate) fn remove(&mut self, path: &str) {
+        self.files.retain(|file, _| file != path && !file.starts_with(&format!("{path}/")));
+    }
+}
+
+impl Running {
+    /// How it ends within the limit, and after which time from its start.
+    pub(crate) fn end(&self, limit: Option<Nanos>) -> (Ending, Nanos) {
+        let elapsed = Nanos(u64::try_from(self.process.elapsed.as_nanos()).unwrap_or(u64::MAX));
+        match limit {
+            Some(limit) if limit < elapsed => (Ending::TimedOut { after: limit }, limit),
+            _ => (self.process.ending, elapsed),
+        }
+    }
+}
