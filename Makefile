@@ -1,6 +1,7 @@
 # Every target sees to its own set-up: what is missing is listed and installed (see scripts/setup).
 #   YES=1                      install without asking
 #   WEIGHBRIDGE_NO_INSTALL=1   install nothing, print the lines to type
+#   WEIGHBRIDGE_REQUIRE=all    fail where a test skips what scripts/allowed-skips does not list
 
 SHELL := /bin/bash
 # Where rustup puts Rust, for a shell that was opened before it was there.

@@ -19,23 +19,25 @@ const NEEDED: [(&str, &str); 6] = [
     ("iptables", "iptables"),
 ];
 
-/// libvirt's files are copies, its network, mounts and processes are in namespaces. `$1` is the folder of the copies,
-/// `$2` whether it is started.
+/// libvirt's network, mounts and processes are in namespaces, and its files are those of a machine on which it never ran:
+/// only settings and Debian's network `default` are taken over. `$1` is the folder of the files, `$2` whether it is
+/// started.
 const WORLD: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
-for part in lib etc; do mkdir "$1/$part"; done
-cp -a /var/lib/libvirt/. "$1/lib/"
-cp -a /etc/libvirt/. "$1/etc/"
-mkdir "$1/all"
+mkdir "$1/lib" "$1/lib/images" "$1/etc" "$1/etc/qemu" "$1/etc/qemu/networks" "$1/cache" "$1/logs" "$1/all"
+cp /etc/libvirt/*.conf "$1/etc/"
+cp /usr/share/libvirt/networks/default.xml "$1/etc/qemu/networks/"
 mount --bind /var/lib "$1/all"
 mount -t tmpfs -o mode=755 lab /var/lib
 for state in "$1/all"/*; do
     case $state in */libvirt | */weighbridge) ;; *) ln -s "$state" /var/lib/ ;; esac
 done
-mkdir /var/lib/libvirt /run/libvirt
+mkdir -p /var/lib/libvirt /run/libvirt /var/cache/libvirt /var/log/libvirt
 mount --bind "$1/lib" /var/lib/libvirt
 mount --bind "$1/etc" /etc/libvirt
+mount --bind "$1/cache" /var/cache/libvirt
+mount --bind "$1/logs" /var/log/libvirt
 touch "$1/ready"
 [ "$2" = started ] || exec sleep infinity
 virtlogd &
@@ -83,13 +85,19 @@ impl Libvirt {
         let mut world = Command::new("unshare");
         world.args(["--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]);
         world.args(["sh", "-ec", WORLD, "sh"]).arg(folder.path()).arg(state);
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        let world = world.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let log = folder.path().join("log");
+        let stderr = fs::File::create(&log).unwrap();
+        let mut world = world.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
         let children = format!("/proc/{0}/task/{0}/children", world.id());
         let first = || fs::read_to_string(&children).ok()?.trim().parse::<u32>().ok();
         eventually("a world for libvirt", || first().is_some());
         let first = first().unwrap();
-        eventually("its folders", || folder.path().join("ready").exists());
+        eventually("its folders", || {
+            if world.try_wait().unwrap().is_some() {
+                panic!("no world for libvirt: {}", fs::read_to_string(&log).unwrap());
+            }
+            folder.path().join("ready").exists()
+        });
         Some(Self { world, first, _folder: folder })
     }
 

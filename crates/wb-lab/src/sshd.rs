@@ -167,7 +167,7 @@ pub fn alive(pid: u32) -> bool {
 }
 
 /// Waits for something that must come; a minute and a half is for machines that are busy with other things.
-pub fn eventually(what: &str, is_so: impl Fn() -> bool) {
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(90), "{what}: not in time");

@@ -29,5 +29,6 @@ mod run;
 mod schemas;
 mod secrets;
 mod ssh;
+mod tally;
 mod tune_guest;
 mod variants;
