@@ -120,7 +120,8 @@ fn usage(artefacts: &Artefacts) -> Option<ResourceUse> {
     artefacts.json(&format!("{NAME}.process.json")).ok().map(|Ran { usage }| usage)
 }
 
-/// Notes buffered reads that memory answered: the files fit into it, and the kernel saw less read from storage.
+/// Notes buffered reads of files that fit into memory, where they were read more than once or the kernel saw less read
+/// from storage. fio drops a file from the page cache whenever it opens it, but not from caches below.
 pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
     let reads = job.test_type.operations().contains(&Operation::Read);
     if job.direct || !reads || job.uri.is_some() {
@@ -130,17 +131,24 @@ pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Rep
     let (Some(usage), Ok(memory)) = (usage(artefacts), artefacts.json::<Bytes>(MEMORY)) else { return };
     let files = Bytes(job.file_size.0.saturating_mul(job.targets.len() as u64));
     let bytes: u64 = report.jobs.iter().map(|ran| ran.of(Operation::Read).io_bytes).sum();
-    if files <= memory && (usage.read_bytes as f64) < 0.9 * bytes as f64 {
-        let figure = |bytes: u64| Unit::new("B").figure(bytes as f64).to_string();
-        measured.findings.push(format!(
-            "direct=false, and files of {} fit into the {} of memory that were available: of {} read the kernel counted {} \
-             from storage, the rest is the speed of the page cache",
-            figure(files.0),
-            figure(memory.0),
-            figure(bytes),
-            figure(usage.read_bytes)
-        ));
+    let is_cached = (usage.read_bytes as f64) < 0.9 * bytes as f64;
+    if files > memory || !(is_cached || bytes > files.0) {
+        return;
     }
+    let figure = |bytes: u64| Unit::new("B").figure(bytes as f64).to_string();
+    let consequence = match is_cached {
+        true => "the rest is the speed of the page cache",
+        false => "a cache of a host or of the device may hold them all the same",
+    };
+    measured.findings.push(format!(
+        "direct=false, and files of {} fit into the {} of memory that were available: they were read {:.1} times over, and \
+         of {} the kernel counted {} from storage; {consequence}",
+        figure(files.0),
+        figure(memory.0),
+        bytes as f64 / files.0.max(1) as f64,
+        figure(bytes),
+        figure(usage.read_bytes)
+    ));
 }
 
 /// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn buffered_reads_of_files_that_fit_into_memory_are_a_finding_where_memory_answered() {
+    fn buffered_reads_of_files_that_fit_into_memory_are_a_finding() {
         let buffered = Job { direct: false, file_size: Bytes(64 << 20), iodepth: 1, ..job(TestType::Read) };
         let all = |job: &Job, from_storage: u64, memory: &str| {
             let usage = ResourceUse { read_bytes: from_storage, ..ResourceUse::default() };
@@ -239,11 +247,19 @@ mod tests {
         };
         assert_eq!(
             all(&buffered, 4096, "\"1g\""),
-            ["direct=false, and files of 64 MiB fit into the 1 GiB of memory that were available: of 3.91 MiB read \
-              the kernel counted 4 KiB from storage, the rest is the speed of the page cache"]
+            [
+                "direct=false, and files of 64 MiB fit into the 1 GiB of memory that were available: they were read 0.1 times \
+              over, and of 3.91 MiB the kernel counted 4 KiB from storage; the rest is the speed of the page cache"
+            ]
         );
-        assert_eq!(all(&buffered, 4_096_000, "\"1g\""), [""; 0], "storage answered");
+        assert_eq!(all(&buffered, 4_096_000, "\"1g\""), [""; 0], "storage answered, and nothing was read twice");
         assert_eq!(all(&buffered, 4096, "\"32m\""), [""; 0], "they do not fit");
+        let again = Job { file_size: Bytes(1 << 20), ..buffered.clone() };
+        let [found] = &all(&again, 4_096_000, "\"1g\"")[..] else { panic!("read again") };
+        assert!(found.contains("read 3.9 times over"), "{found}");
+        assert!(found.ends_with("a cache of a host or of the device may hold them all the same"), "{found}");
+        let written = Job { test_type: TestType::Write, ..again };
+        assert_eq!(all(&written, 0, "\"1g\""), [""; 0]);
         assert_eq!(all(&Job { direct: true, ..buffered }, 4096, "\"1g\""), [""; 0]);
     }
 
