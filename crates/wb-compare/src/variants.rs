@@ -1,8 +1,11 @@
 //! What is told of variants that were sampled in turns, and of a system that was held against itself.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Direction, Unit};
+use wb_model::{Direction, Params, Unit};
 use wb_stats::Samples;
 
 use crate::ab::{Ab, BadBlock, Standing, State};
@@ -47,6 +50,75 @@ pub struct VariantsOfCase {
     pub state: State,
     /// The variants, in the order they were given.
     pub variants: Vec<VariantTold>,
+    /// Variants that measured the same programs under the same definition: whatever their ratio is, it is noise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// Two variants that measured the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Duplicate {
+    /// Their names.
+    pub variants: [String; 2],
+    /// The SHA-256 of each program that both measured, by its name.
+    pub programs: BTreeMap<String, String>,
+    /// What they differ in without it making a difference to those programs: parameters and programs of the build.
+    pub differ_in: Vec<String>,
+}
+
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = &self.variants;
+        let short = |sha256: &str| sha256.chars().take(12).collect::<String>();
+        let programs: Vec<String> =
+            self.programs.iter().map(|(name, sha256)| format!("{name} (SHA-256 {}…)", short(sha256))).collect();
+        write!(f, "`{one}` and `{other}` measured the same thing: {} ", programs.join(", "))?;
+        match &self.differ_in[..] {
+            [] => write!(f, "byte for byte, under equal definitions; a ratio between them is noise"),
+            all => {
+                write!(f, "byte for byte, although they differ in {}; a ratio between them is noise", all.join(", "))
+            }
+        }
+    }
+}
+
+/// What a variant measured, as far as it decides the figures.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// The effective parameters, those left out that only a build depends on.
+    pub params: Params,
+    /// The SHA-256 of the programs that were measured, by name.
+    pub programs: BTreeMap<String, String>,
+    /// What only the build depended on: values of parameters, and hashes of programs.
+    pub build: BTreeMap<String, String>,
+}
+
+impl Measured {
+    /// In what the build differed, if both measured the same programs under the same definition; none otherwise, and
+    /// where no program is known.
+    fn same_as(&self, other: &Self) -> Option<Vec<String>> {
+        let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
+        is_same.then(|| {
+            // A program that only one of them calls was chosen by a parameter, which is named.
+            let differs = |(name, value): &(&String, &String)| other.build.get(*name).is_some_and(|its| its != *value);
+            self.build.iter().filter(differs).map(|(name, _)| name.clone()).collect()
+        })
+    }
+}
+
+/// The pairs among these variants that measured the same.
+fn duplicates(variants: &[VariantSamples]) -> Vec<Duplicate> {
+    let mut found = Vec::new();
+    for (at, one) in variants.iter().enumerate() {
+        for other in &variants[at + 1..] {
+            found.extend(one.measured.same_as(&other.measured).map(|differ_in| Duplicate {
+                variants: [one.name.clone(), other.name.clone()],
+                programs: one.measured.programs.clone(),
+                differ_in,
+            }));
+        }
+    }
+    found
 }
 
 /// A variant.
@@ -77,6 +149,8 @@ pub struct VariantSamples {
     pub values: Vec<(u32, f64)>,
     /// Why there are fewer than were wanted, if so.
     pub shortfall: Option<String>,
+    /// What it measured.
+    pub measured: Measured,
 }
 
 /// The blocks of some variants, each given as its values by their numbers: those that every variant has.
@@ -98,6 +172,7 @@ impl VariantsOfCase {
     pub fn of(case: String, variants: Vec<VariantSamples>, rule: &Ab) -> Result<Self, BadBlock> {
         let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
         let standings = rule.standings(&blocks(&values))?;
+        let duplicates = duplicates(&variants);
         let others = standings.variants.into_iter().map(Some);
         let told = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, standing)| {
             let values: Vec<f64> = variant.values.iter().map(|(_, value)| *value).collect();
@@ -110,7 +185,7 @@ impl VariantsOfCase {
                 shortfall: variant.shortfall,
             }
         });
-        Ok(Self { case, blocks: standings.blocks, state: standings.state, variants: told.collect() })
+        Ok(Self { case, blocks: standings.blocks, state: standings.state, variants: told.collect(), duplicates })
     }
 }
 
@@ -151,6 +226,37 @@ pub enum Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn variant(name: &str, flags: &str, program: &str, compiler: &str) -> VariantSamples {
+        let text = |text: &str| text.to_owned();
+        VariantSamples {
+            name: text(name),
+            measured: Measured {
+                params: Params::from([("flags".to_owned(), wb_model::Value::Text(text(flags)))]),
+                programs: BTreeMap::from([(text("affine"), text(program))]),
+                build: BTreeMap::from([(text("cc"), text(compiler))]),
+            },
+            ..VariantSamples::default()
+        }
+    }
+
+    #[test]
+    fn variants_with_equal_programs_and_definitions_are_duplicates() {
+        let base = variant("base", "-O2", "aa", "gcc");
+        let pairs = |other: VariantSamples| duplicates(&[base.clone(), other]);
+        assert_eq!(pairs(variant("b", "-O2", "bb", "gcc")), []);
+        assert_eq!(pairs(variant("b", "-O3", "aa", "gcc")), []);
+        let [same] = &pairs(variant("b", "-O2", "aa", "gcc-12"))[..] else { panic!("one pair") };
+        assert_eq!(
+            same.to_string(),
+            "`base` and `b` measured the same thing: affine (SHA-256 aa…) byte for byte, although they differ in cc; a \
+             ratio between them is noise"
+        );
+        let [same] = &pairs(variant("b", "-O2", "aa", "gcc"))[..] else { panic!("one pair") };
+        assert!(same.to_string().ends_with("under equal definitions; a ratio between them is noise"));
+        let unknown = VariantSamples::default();
+        assert_eq!(duplicates(&[unknown.clone(), unknown]), [], "nothing is known of their programs");
+    }
 
     #[test]
     fn a_block_has_a_sample_of_every_variant() {

@@ -133,6 +133,7 @@ impl<'a> Stage<'a> {
                 metrics: Vec::new(),
                 rule: rule(0),
                 retakes: 0,
+                min_time: None,
                 unsupported: None,
                 provenance: BTreeMap::from([("imported from".to_owned(), source.format.to_string())]),
             }),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Sides, Value};
+use wb_model::{Declaration, Facts, Nanos, Params, Requirement, Sides, Value};
 use wb_stats::Rule;
 
 /// Where a plan looks up tests.
@@ -12,6 +12,9 @@ pub trait Catalogue {
 
     /// The names of all tests.
     fn names(&self) -> Vec<&str>;
+
+    /// The programs that a cell of these parameters needs on its worker.
+    fn requires(&self, test: &str, params: &Params) -> Vec<Requirement>;
 
     /// Whether this program itself runs a test.
     fn is_native(&self, test: &str) -> bool;

@@ -364,7 +364,7 @@ fn cut_into_blocks(cells: &mut [Cell], max_prepared: usize) {
 
 #[cfg(test)]
 mod tests {
-    use wb_model::{Nanos, Sides};
+    use wb_model::{Nanos, Requirement, Sides};
     use wb_stats::Rule;
 
     use super::*;
@@ -379,6 +379,9 @@ mod tests {
         }
         fn names(&self) -> Vec<&str> {
             vec!["t"]
+        }
+        fn requires(&self, _: &str, _: &Params) -> Vec<Requirement> {
+            Vec::new()
         }
         fn is_native(&self, _: &str) -> bool {
             false

@@ -71,13 +71,13 @@ impl Plan {
 
     /// How long one cell takes, about, with its fewest samples.
     pub fn cell_estimate(&self, cell: &Cell) -> Nanos {
-        let attempts = u64::from(self.sampling.warm_up) + fewest(cell.rule) as u64;
+        let attempts = u64::from(self.sampling.warm_up) + cell.rule.fewest() as u64;
         Nanos(cell.estimate.0.saturating_mul(attempts))
     }
 
     /// Whether the budget ends a cell, about, before its fewest samples are taken.
     pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
-        let wanted = fewest(cell.rule);
+        let wanted = cell.rule.fewest();
         // No attempt is begun once the budget is spent; one that is begun is finished.
         let attempts = self.sampling.budget?.0.div_ceil(cell.estimate.0.max(1));
         let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
@@ -92,12 +92,4 @@ pub struct Shortfall {
     pub holds: usize,
     /// So many are wanted.
     pub wanted: usize,
-}
-
-/// The fewest samples that satisfy a rule.
-fn fewest(rule: Rule) -> usize {
-    match rule {
-        Rule::Precision { min_samples, .. } | Rule::Compared { min_samples, .. } => min_samples,
-        Rule::MaxStddev { samples, .. } => samples,
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Metric, Params, Team};
+use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Team};
 use wb_stats::Rule;
 
 /// The definitions of the cells of one serial.
@@ -33,6 +33,10 @@ pub struct CellDefinition {
     pub rule: Rule,
     /// How many disturbed samples are taken again.
     pub retakes: usize,
+    /// How long the measured part of a sample should take at least; none where its own parameters say how long it takes,
+    /// and in records of before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_time: Option<Nanos>,
     /// Who measures it, where it is not this machine alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<Team>,

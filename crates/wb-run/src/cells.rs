@@ -107,7 +107,11 @@ impl Measuring {
         if let Some(reason) = &self.cell.unsupported {
             return Some(format!("unsupported: {reason}"));
         }
-        match judge(&self.definition, &self.studied, Budget::Left).decision {
+        let judgement = judge(&self.definition, &self.studied, Budget::Left);
+        if let Some(contradiction) = judgement.contradiction {
+            return Some(format!("its values contradict each other: {contradiction}"));
+        }
+        match judgement.decision {
             Decision::Done(_) => return Some("its rule is met".to_owned()),
             Decision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
             Decision::Continue => {}
@@ -127,7 +131,7 @@ impl Measuring {
         }
         let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
         let valid = self.studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
-        let enough = valid >= wb_study::cell::wanted(self.definition.rule);
+        let enough = valid >= self.definition.rule.fewest();
         // What is compared ends when it is decided, unless a time was asked for.
         let patient = matches!(self.definition.rule, Rule::Compared { .. });
         let budget = sampling.budget(enough && !patient).filter(|budget| seconds >= budget.seconds())?;
@@ -139,7 +143,7 @@ impl Measuring {
         if self.ended_by(sampling).is_some() {
             return 0.0;
         }
-        let wanted = wb_study::cell::wanted(self.definition.rule) as u32;
+        let wanted = self.definition.rule.fewest() as u32;
         let taken = self.finished(Purpose::Sample).len() as u32;
         let warm_ups = sampling.warm_up.saturating_sub(self.finished(Purpose::WarmUp).len() as u32);
         let seconds: Vec<f64> = self.studied.iter().map(|studied| studied.attempt.ended.seconds).collect();

@@ -125,6 +125,8 @@ impl Tools {
             if !self.find(file(cell, &need.program), &need.version, worker).await? {
                 let way_out = match need.package.as_str() {
                     "" => String::new(),
+                    // A path: its file is of no package that is known.
+                    package if package.contains('/') => String::new(),
                     package => format!(": `apt-get install {package}` brings it"),
                 };
                 missing.get_or_insert_with(|| {

@@ -204,6 +204,7 @@ fn measuring(
         metrics: test.metrics(&cell.params),
         rule: cell.rule,
         retakes: plan.sampling.retakes,
+        min_time: (!test.sets_duration(&cell.params)).then_some(plan.sampling.min_time),
         unsupported: cell.unsupported.clone(),
         teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
         provenance: tools.provenance(cell, &test.requires(&cell.params), crew),
@@ -314,7 +315,7 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             cell: cell.cell.id.clone(),
             purpose,
             sample,
-            wanted: wb_study::cell::wanted(cell.definition.rule),
+            wanted: cell.definition.rule.fewest(),
             cell_seconds: cell.seconds_left(sampling),
             seconds: self.cells.iter().map(|cell| cell.seconds_left(sampling)).sum(),
         });

@@ -19,7 +19,8 @@ pub enum Rule {
         /// No more than so many
         max_samples: usize,
     },
-    /// pbench's: sets of samples until one spreads little enough; only the last set counts
+    /// pbench's: sets of samples until one spreads little enough; only the last set counts. A set of one sample is
+    /// enough by itself
     MaxStddev {
         /// Samples in a set
         samples: usize,
@@ -81,6 +82,23 @@ pub enum Spread {
 }
 
 impl Rule {
+    /// The fewest samples that can satisfy it.
+    pub fn fewest(&self) -> usize {
+        match *self {
+            Self::Precision { min_samples, .. } | Self::Compared { min_samples, .. } => min_samples,
+            Self::MaxStddev { samples, .. } => samples.max(1),
+        }
+    }
+
+    /// The most samples that it takes.
+    pub fn most(&self) -> usize {
+        match *self {
+            Self::Precision { max_samples, .. } | Self::Compared { max_samples, .. } => max_samples,
+            Self::MaxStddev { samples: 0 | 1, .. } => 1,
+            Self::MaxStddev { samples, max_failures, .. } => samples * max_failures.max(1),
+        }
+    }
+
     /// Decides from all samples taken so far, in time order. The same samples always give the same answer, so that a
     /// run that was interrupted goes on where it was.
     pub fn decide(&self, in_order: &[f64], budget: Budget) -> Result<Decision, SampleError> {
@@ -99,9 +117,11 @@ impl Rule {
                 let counted = if whole == 0 { 0..in_order.len() } else { (whole - 1) * set..whole * set };
                 let spread = stddev(&in_order[counted.clone()])?;
                 let at_end_of_set = whole > 0 && in_order.len() == whole * set;
-                let narrow = matches!(spread, Spread::StddevPercent(reached) if reached < max_stddev_percent);
+                // One value has no deviation that could be too large.
+                let quiet =
+                    set == 1 || matches!(spread, Spread::StddevPercent(reached) if reached < max_stddev_percent);
                 let stop = Stop { counted, spread };
-                Ok(decision(whole > 0 && narrow, at_end_of_set && whole >= max_failures, budget, stop))
+                Ok(decision(whole > 0 && quiet, at_end_of_set && whole >= max_failures, budget, stop))
             }
             Self::Compared { min_samples, max_samples } => {
                 let stop = Stop { counted: 0..in_order.len(), spread: half_width(in_order)? };
@@ -246,6 +266,15 @@ mod tests {
             panic!("no set is whole");
         };
         assert_eq!(stop.counted, 0..2);
+    }
+
+    #[test]
+    fn max_stddev_with_sets_of_one_takes_one_sample() {
+        let one = Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
+        assert_eq!((one.fewest(), one.most()), (1, 1));
+        assert_eq!(left(one, &[]), Decision::Continue);
+        assert_eq!(left(one, &[7.0]), Decision::Done(Stop { counted: 0..1, spread: Spread::TooFew }));
+        assert_eq!((PBENCH.fewest(), PBENCH.most()), (3, 6));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::outcome::Gate;
 use wb_model::{Aggregate, CellOutcome, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
@@ -10,25 +9,32 @@ use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
 use crate::curves::merge_curves;
 use crate::findings::findings;
 use crate::latency::nested;
+use crate::range::Range;
 use crate::result::{CellResult, MetricResult, SampleResult};
 use crate::sample::Studied;
 use crate::together::key;
 
-/// What the rule says of a cell's samples.
+/// Which of a cell's samples count, and whether it needs more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The samples that count, as positions among the attempts.
     pub counted: Vec<usize>,
     /// What to do next.
     pub decision: Decision,
+    /// The values of the primary metric that cannot both be right, if there are such. No sample counts then, since
+    /// nothing says which of them are wrong, and more samples would only outvote some.
+    pub contradiction: Option<Range>,
 }
 
 /// Decides whether a cell needs more samples. For each disturbed sample another one is taken, up to the
 /// definition's `retakes`; the disturbed ones stay, since dropping samples would choose the result.
 pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -> Judgement {
-    let foreign = other_units(definition, studied);
-    let counts = |at: &usize| studied[*at].valid_sample().is_some() && !foreign.contains_key(at);
-    let valid: Vec<usize> = (0..studied.len()).filter(counts).collect();
+    let contradiction = range(definition, studied).filter(Range::is_contradiction);
+    if contradiction.is_some() {
+        let decision = Decision::NotConverged(Stop { counted: 0..0, spread: Spread::TooFew });
+        return Judgement { counted: Vec::new(), decision, contradiction };
+    }
+    let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
     let value = |at: &usize| studied[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
     let values: Vec<f64> = valid.iter().filter_map(value).collect();
     let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
@@ -39,7 +45,12 @@ pub fn judge(definition: &CellDefinition, studied: &[Studied], budget: Budget) -
         Decision::Continue => valid,
         Decision::Done(stop) | Decision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
     };
-    Judgement { counted, decision }
+    Judgement { counted, decision, contradiction: None }
+}
+
+/// How far apart the valid values of the primary metric lie.
+fn range(definition: &CellDefinition, studied: &[Studied]) -> Option<Range> {
+    Range::of(primary(definition)?, studied)
 }
 
 fn primary(definition: &CellDefinition) -> Option<&Metric> {
@@ -58,14 +69,6 @@ fn with_retakes(rule: Rule, retakes: usize) -> Rule {
 /// The interval of a median reaches 95 % from so many samples on.
 pub const FEWEST_FOR_AN_INTERVAL: usize = 6;
 
-/// The fewest samples that a rule wants.
-pub fn wanted(rule: Rule) -> usize {
-    match rule {
-        Rule::Precision { min_samples, .. } | Rule::Compared { min_samples, .. } => min_samples,
-        Rule::MaxStddev { samples, .. } => samples,
-    }
-}
-
 /// The most samples that a rule takes, retakes apart.
 fn most(rule: Rule) -> usize {
     match rule {
@@ -74,37 +77,13 @@ fn most(rule: Rule) -> usize {
     }
 }
 
-/// The samples whose value is off by a power of 1000, as positions among the attempts, each with its figures: a tool
-/// that printed another unit.
-fn other_units(definition: &CellDefinition, studied: &[Studied]) -> BTreeMap<usize, String> {
-    const FAR: f64 = 300.0;
-    let Some(metric) = primary(definition) else { return BTreeMap::new() };
-    let value = |studied: &Studied| studied.valid_sample()?.get(metric);
-    let values: Vec<f64> = studied.iter().filter_map(value).collect();
-    let Some(median) = Samples::new(&values).ok().filter(|_| values.len() >= 3).map(|samples| samples.median()) else {
-        return BTreeMap::new();
-    };
-    let off = |(at, studied): (usize, &Studied)| {
-        let value = value(studied)?;
-        let ratio = (value / median).abs();
-        let told = || format!("{} is {value}, {ratio:.3} times the median of its samples", metric.name);
-        (!(1.0 / FAR..FAR).contains(&ratio)).then(|| (at, told()))
-    };
-    studied.iter().enumerate().filter_map(off).collect()
-}
-
 /// All that is known of a cell. `ended_by` is what ended it, where its run is done with it.
 pub fn cell_result(
     definition: &CellDefinition,
-    mut studied: Vec<Studied>,
+    studied: Vec<Studied>,
     ended_by: Option<&str>,
     origin: &Origin,
 ) -> CellResult {
-    for (at, figures) in other_units(definition, &studied) {
-        if let Some(measured) = &mut studied[at].measured {
-            measured.reject(Gate::Possible, figures);
-        }
-    }
     // One that is not done has come as far as one whose budget is spent.
     let judgement = judge(definition, &studied, Budget::Spent);
     let counted: Vec<&Studied> = judgement.counted.iter().map(|at| &studied[*at]).collect();
@@ -127,7 +106,7 @@ pub fn cell_result(
         rule: definition.rule,
         outcome: outcome(definition, &studied, &judgement),
         ended_by: ended_by.map(str::to_owned),
-        findings: findings(definition, &counted),
+        findings: findings(definition, range(definition, &studied).as_ref(), &counted),
         curves: merge_curves(&counted),
         latency: nested(&counted),
         samples: samples(&studied, &judgement, origin),
@@ -137,11 +116,14 @@ pub fn cell_result(
 }
 
 fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgement) -> CellOutcome {
+    if let Some(contradiction) = &judgement.contradiction {
+        return CellOutcome::Failed { reason: format!("its values contradict each other: {contradiction}") };
+    }
     if let (Some(reason), 0) = (&definition.unsupported, judgement.counted.len()) {
         return CellOutcome::Unsupported { reason: reason.clone() };
     }
     let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
-    let wanted = wanted(definition.rule);
+    let wanted = definition.rule.fewest();
     let in_vain = |studied: &&Studied| studied.valid().is_none() && !studied.is_cancelled();
     let failed = || match studied.iter().rfind(in_vain) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
@@ -208,4 +190,71 @@ fn samples(studied: &[Studied], judgement: &Judgement, origin: &Origin) -> Vec<S
         }
     };
     studied.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{attempt, definition, precision, samples};
+
+    fn result(rule: Rule, studied: Vec<Studied>) -> CellResult {
+        cell_result(&definition(rule), studied, None, &Origin::default())
+    }
+
+    #[test]
+    fn values_that_contradict_each_other_fail_the_cell_and_no_majority_decides() {
+        let printed = [&[1000.0; 4][..], &[1.0; 6]].concat();
+        for values in [&printed[..5], &printed[..], &[1000.0, 1.0]] {
+            let result = result(precision(), samples(values));
+            let CellOutcome::Failed { reason } = &result.outcome else { panic!("{:?}", result.outcome) };
+            let second = values.len().min(5) - 1;
+            assert_eq!(
+                *reason,
+                format!(
+                    "its values contradict each other: rate is 1 kops/s in sample 0 and 1 ops/s in sample {second}, \
+                     a factor of 1000"
+                )
+            );
+            assert!(result.metrics[0].summary.is_none());
+            assert!(
+                result
+                    .samples
+                    .iter()
+                    .all(|sample| !sample.counted && sample.validity == Some(wb_model::Validity::Valid))
+            );
+        }
+    }
+
+    #[test]
+    fn a_contradiction_ends_the_sampling_at_once_and_warm_ups_make_none() {
+        let rule = definition(precision());
+        let judged = judge(&rule, &samples(&[1000.0, 1.0]), Budget::Left);
+        assert!(judged.contradiction.is_some() && matches!(judged.decision, Decision::NotConverged(_)));
+        let mut warmed = vec![attempt(Purpose::WarmUp, 0, 1.0)];
+        warmed.extend(samples(&[1000.0; 6]));
+        let judged = judge(&rule, &warmed, Budget::Left);
+        assert!(judged.contradiction.is_none() && matches!(judged.decision, Decision::Done(_)));
+        assert_eq!(judged.counted, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_factor_below_a_contradiction_is_measured_with_a_finding() {
+        let with = |last: f64| result(precision(), samples(&[100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, last]));
+        let found = with(250.0).findings;
+        assert_eq!(
+            found[0],
+            "rate is 99 ops/s in sample 2 and 250 ops/s in sample 7, a factor of 2.53: the system or the work changed \
+             between samples"
+        );
+        assert!(!matches!(with(29_000.0).outcome, CellOutcome::Failed { .. }));
+        assert!(matches!(with(29_700.0).outcome, CellOutcome::Failed { .. }));
+        assert_eq!(with(190.0).findings, [""; 0]);
+    }
+
+    #[test]
+    fn one_sample_of_a_rule_of_one_is_measured() {
+        let one = Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
+        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, Decision::Done(_)));
+        assert_eq!(result(one, samples(&[7.0])).outcome, CellOutcome::Measured);
+    }
 }

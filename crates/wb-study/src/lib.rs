@@ -11,10 +11,13 @@ pub mod error;
 pub mod findings;
 pub mod latency;
 pub mod machine;
+pub mod range;
 pub mod result;
 pub mod run;
 pub mod sample;
 pub mod solve;
+#[cfg(test)]
+mod testing;
 pub mod together;
 
 pub use cell::{Judgement, judge};

@@ -28,6 +28,8 @@ pub fn together(metrics: &[Metric], each: &BTreeMap<WorkerName, Measured>) -> Me
         }
         all.findings.extend(measured.findings.iter().map(|finding| format!("{worker}: {finding}")));
         all.seconds = [all.seconds, measured.seconds].into_iter().flatten().reduce(f64::max);
+        let outputs = measured.outputs.iter().map(|(name, output)| (format!("{name} of {worker}"), output.clone()));
+        all.outputs.extend(outputs);
         let of = |title: &String| format!("{title}{}", title_suffix(worker));
         all.curves.extend(measured.curves.iter().cloned().map(|curve| {
             let title = of(&curve.title);

@@ -36,6 +36,6 @@ pub use attempt::{Attempt, Service, Site};
 pub use declarative::{Declarative, DefinitionError};
 pub use failure::Failure;
 pub use imported::Imported;
-pub use measured::{Answer, Latencies, Measured, Rejected, SampleCurve};
+pub use measured::{Answer, BUILT, Latencies, Measured, Rejected, SampleCurve};
 pub use registry::Registry;
-pub use test::{About, Measure, Solved, Test};
+pub use test::{About, BuildInputs, Measure, Solved, Test};

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Unit, Validity};
 
+/// With this begins, in the provenance of a sample, the name of a program that the test built: `built affine sha256`.
+pub const BUILT: &str = "built ";
+
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
@@ -23,6 +26,8 @@ pub struct Measured {
     pub latencies: Vec<Latencies>,
     /// What was noticed, each in a sentence.
     pub findings: Vec<String>,
+    /// Output that has to be the same in every sample of a cell, or a digest of it, by what it is.
+    pub outputs: BTreeMap<String, String>,
     /// What may explain the values: instruction set, versions, means.
     pub provenance: BTreeMap<String, String>,
 }
@@ -36,6 +41,7 @@ impl Default for Measured {
             curves: Vec::new(),
             latencies: Vec::new(),
             findings: Vec::new(),
+            outputs: BTreeMap::new(),
             provenance: BTreeMap::new(),
         }
     }

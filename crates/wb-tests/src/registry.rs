@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wb_model::{Declaration, Facts, Nanos, Params, Sides, Value};
+use wb_model::{Declaration, Facts, Nanos, Params, Requirement, Sides, Value};
 use wb_plan::Catalogue;
 use wb_stats::Rule;
 
@@ -125,6 +125,10 @@ impl Catalogue for Registry {
 
     fn names(&self) -> Vec<&str> {
         self.tests.keys().map(String::as_str).collect()
+    }
+
+    fn requires(&self, test: &str, params: &Params) -> Vec<Requirement> {
+        self.test(test).map(|test| test.requires(params)).unwrap_or_default()
     }
 
     fn is_native(&self, test: &str) -> bool {

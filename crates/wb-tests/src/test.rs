@@ -1,7 +1,7 @@
 //! What a test is: typed for those who write one in Rust, by name and values for those who run it.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -65,6 +65,11 @@ pub trait Measure: Send + Sync + 'static {
         min_time
     }
 
+    /// Whether its parameters say how long a sample takes, so that `min-time` does not apply.
+    fn sets_duration(&self, _params: &Self::Params) -> bool {
+        false
+    }
+
     /// How many sides it has.
     fn sides(&self, _params: &Self::Params) -> Sides {
         Sides::Alone
@@ -96,6 +101,16 @@ pub trait Measure: Send + Sync + 'static {
     fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
         Vec::new()
     }
+}
+
+/// What the building of a test's programs depends on, and nothing else of the test: two cells that differ in it alone
+/// measure the same where what was built is the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildInputs {
+    /// Parameters, by name.
+    pub params: BTreeSet<String>,
+    /// Programs on the worker, such as compilers.
+    pub programs: BTreeSet<String>,
 }
 
 /// A studied cell, as far as conclusions need it.
@@ -136,6 +151,14 @@ pub trait Test: Send + Sync {
     fn rule(&self, params: &Params) -> Option<Rule>;
     /// See [`Measure::estimate`].
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
+    /// See [`Measure::sets_duration`].
+    fn sets_duration(&self, _params: &Params) -> bool {
+        false
+    }
+    /// What only the building of its programs depends on, where it builds any.
+    fn build_inputs(&self, _params: &Params) -> BuildInputs {
+        BuildInputs::default()
+    }
     /// See [`Measure::sides`].
     fn sides(&self, _params: &Params) -> Sides {
         Sides::Alone
@@ -280,6 +303,10 @@ impl<T: Measure> Test for T {
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         own(params).map_or(min_time, |params| Measure::estimate(self, &params, min_time))
+    }
+
+    fn sets_duration(&self, params: &Params) -> bool {
+        own(params).is_ok_and(|params| Measure::sets_duration(self, &params))
     }
 
     fn sides(&self, params: &Params) -> Sides {

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use wb_model::secrets::masked_words;
-use wb_model::{Declaration, TestName, Value};
+use wb_model::{Declaration, ProfileName, TestName, Value};
 
-use crate::expand::{KNOBS, knob_name};
+use crate::expand::{KNOBS, expand, knob_name};
 use crate::request::{Form, Written};
-use crate::{Catalogue, Given, PlanError, Request, Source};
+use crate::{Catalogue, Cell, Given, PlanError, Request, Sampling, Selection, Source};
 
 /// A variant of a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ impl Variant {
     /// The request with this changed, under the variant's name.
     ///
     /// # Errors
-    /// When it replaces a program and it is not clear which, or the test needs none of that name, or there is no file.
+    /// When it replaces a program and it is not clear which, or not every cell needs one of that name, or there is no file.
     pub fn of(&self, request: &Request, test: &Declaration, catalogue: &dyn Catalogue) -> Result<Request, PlanError> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         let mut set = BTreeSet::new();
@@ -71,10 +71,19 @@ impl Variant {
                 Setting::Before(command) => {
                     changed.put(test, catalogue, &own("before", Value::Text(command.clone())), &request.source);
                 }
-                Setting::Program { name, file } => {
-                    let name = program(test, name.as_deref(), file, catalogue.is_native(test.name.as_str()))?;
-                    changed.programs.insert(name, file.clone());
-                }
+                Setting::Program { .. } => {}
+            }
+        }
+        let replaced = self.settings.iter().filter_map(|setting| match setting {
+            Setting::Program { name, file } => Some((name.as_deref(), file)),
+            _ => None,
+        });
+        let replaced: Vec<(Option<&str>, &String)> = replaced.collect();
+        if !replaced.is_empty() {
+            // With all its parameters, which may decide the programs.
+            let cells = needs(&changed, test, catalogue)?;
+            for (name, file) in replaced {
+                changed.programs.insert(program(test, name, file, &cells)?, file.clone());
             }
         }
         Ok(changed)
@@ -141,28 +150,57 @@ fn own(name: &str, value: Value) -> Given {
     Given { name: name.to_owned(), name_at: 0..0, value: Written::one(value, 0..0) }
 }
 
+/// The programs that a cell needs on its worker, by the cell's case.
+struct Needs {
+    case: String,
+    programs: Vec<String>,
+}
+
+/// The programs that each cell of a request needs. Which ones may depend on its parameters.
+fn needs(request: &Request, test: &Declaration, catalogue: &dyn Catalogue) -> Result<Vec<Needs>, PlanError> {
+    let (sampling, profile, all) = (Sampling::default(), ProfileName::localhost(), Selection::default());
+    let plan = expand(std::slice::from_ref(request), &sampling, catalogue, None, &profile, &all)?;
+    let own = catalogue.is_native(test.name.as_str()).then(|| "weighbridge".to_owned());
+    let of_cell = |cell: Cell| {
+        let required = catalogue.requires(test.name.as_str(), &cell.params).into_iter().map(|need| need.program);
+        Needs { case: cell.id.case.to_string(), programs: required.chain(own.clone()).collect() }
+    };
+    Ok(plan.cells.into_iter().map(of_cell).collect())
+}
+
 /// The program that a file takes the place of: the one of that name, the one of the file's name, or the only one that the
-/// test needs.
-fn program(test: &Declaration, name: Option<&str>, file: &str, native: bool) -> Result<String, PlanError> {
+/// test needs. It is the same in every cell.
+fn program(test: &Declaration, name: Option<&str>, file: &str, cells: &[Needs]) -> Result<String, PlanError> {
     if !Path::new(file).is_file() {
         return Err(
-            PlanError::plain(format!("there is no program `{file}`")).with_help("`bin:[PROGRAM=]PATH` names a file")
+            PlanError::plain(format!("no such program: `{file}`")).with_help("`bin:[PROGRAM=]PATH` names a file")
         );
     }
     let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut needed: Vec<&str> = test.requires.iter().map(|need| need.program.as_str()).collect();
-    needed.extend(native.then_some("weighbridge"));
-    let wanted = name.unwrap_or(base.as_str());
-    match needed[..] {
-        _ if needed.contains(&wanted) => Ok(wanted.to_owned()),
-        [only] if name.is_none() => Ok(only.to_owned()),
-        [] => Err(PlanError::plain(format!("`{}` says of no program that it needs it", test.name))
+    let mut all: Vec<&str> = Vec::new();
+    for program in cells.iter().flat_map(|cell| &cell.programs) {
+        if !all.contains(&program.as_str()) {
+            all.push(program);
+        }
+    }
+    let program = match (name, &all[..]) {
+        (None, [only]) => only,
+        (name, _) => name.unwrap_or(&base),
+    };
+    let (with, without): (Vec<&Needs>, Vec<&Needs>) =
+        cells.iter().partition(|cell| cell.programs.iter().any(|needed| needed == program));
+    match (with.first(), without.first(), all.first()) {
+        (Some(_), None, _) => Ok(program.to_owned()),
+        (_, _, None) => Err(PlanError::plain(format!("`{}` names no program that it needs", test.name))
             .with_help("a definition names its programs under [[requires]]; a parameter may be what chooses them")),
-        [first, ..] => Err(PlanError::plain(format!(
-            "`{}` needs {}, and `{wanted}` is none of them",
-            test.name,
-            needed.join(", ")
+        (Some(with), Some(without), _) => Err(PlanError::plain(format!(
+            "`{}` needs `{program}` for {} and not for {}",
+            test.name, with.case, without.case
         ))
-        .with_help(format!("say whose place it takes: `bin:{first}={file}`"))),
+        .with_help("a program that is not called changes nothing: measure the cases that call it by themselves")),
+        (None, _, Some(first)) => {
+            Err(PlanError::plain(format!("unknown program `{program}`: `{}` needs {}", test.name, all.join(", ")))
+                .with_help(format!("name the program that the file replaces: `bin:{first}={file}`")))
+        }
     }
 }

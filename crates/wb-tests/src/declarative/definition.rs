@@ -33,6 +33,7 @@ pub(super) struct Definition {
     pub(super) estimate: Option<Nanos>,
     pub(super) readings: Vec<Reading>,
     pub(super) checks: Vec<Check>,
+    pub(super) same_output: Option<SameOutput>,
     pub(super) cleanup: Vec<Argv>,
     pub(super) needs_port: bool,
 }
@@ -44,6 +45,15 @@ pub(super) enum Measured {
     Command(Argv),
     /// A program that speaks the protocol of runners.
     Runner(Argv),
+}
+
+/// The part of standard output that is the same in every sample.
+#[derive(Debug)]
+pub(super) enum SameOutput {
+    /// All of it.
+    Whole,
+    /// What this finds.
+    Matching(Regex),
 }
 
 /// What decides how long a sample takes.

@@ -60,6 +60,12 @@ pub(super) struct Ran {
     #[serde(rename = "elapsed-seconds")]
     pub(super) elapsed: f64,
     pub(super) usage: ResourceUse,
+    /// The hash of all that it wrote to standard output; none where that was not recorded.
+    #[serde(default, rename = "stdout-sha256")]
+    pub(super) stdout_sha256: Option<String>,
+    /// How many bytes that was.
+    #[serde(default, rename = "stdout-bytes")]
+    pub(super) stdout_bytes: Option<u64>,
 }
 
 impl Ran {

@@ -6,6 +6,7 @@
 //! Start with [`definition`] (what there is to say) and [`template`] (how parameters get into commands);
 //! then [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
 
+mod build;
 mod check;
 mod definition;
 mod error;
@@ -31,7 +32,7 @@ use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement
 use wb_stats::Rule;
 
 use crate::test::{AnyPrepared, misplaced};
-use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site, Solved, Test};
+use crate::{Answer, Artefacts, Attempt, BuildInputs, Failure, Measured, Rejected, Site, Solved, Test};
 
 use definition::{Calibration, Definition};
 pub use error::{DefinitionError, Fault};
@@ -93,6 +94,10 @@ impl Test for Declarative {
 
     fn rule(&self, _params: &Params) -> Option<Rule> {
         None
+    }
+
+    fn build_inputs(&self, params: &Params) -> BuildInputs {
+        self.definition.build_inputs(params)
     }
 
     fn estimate(&self, _params: &Params, min_time: Nanos) -> Nanos {

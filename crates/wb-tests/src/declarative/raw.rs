@@ -39,6 +39,7 @@ pub(super) struct Definition {
     pub(super) metric: Vec<Spanned<Metric>>,
     #[serde(default)]
     pub(super) check: Vec<Spanned<Check>>,
+    pub(super) same_output: Option<Spanned<SameOutput>>,
     #[serde(default)]
     pub(super) cleanup: Vec<Spanned<Words>>,
 }
@@ -242,6 +243,13 @@ pub(super) struct Check {
     pub(super) equals: Option<Spanned<Bound>>,
 }
 
+/// Which part of the output is the same in every sample: all of it (`true`), or what a regular expression finds.
+#[derive(Debug, Clone)]
+pub(super) enum SameOutput {
+    Whole(bool),
+    Matching(String),
+}
+
 /// A command: a list of arguments, or a line that is split into them.
 #[derive(Debug, Clone)]
 pub(super) struct Words(pub(super) Vec<String>);
@@ -270,6 +278,25 @@ impl<'de> Deserialize<'de> for Words {
                     words.push(word);
                 }
                 Ok(Words(words))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for SameOutput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = SameOutput;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or a regular expression")
+            }
+            fn visit_bool<E>(self, whole: bool) -> Result<SameOutput, E> {
+                Ok(SameOutput::Whole(whole))
+            }
+            fn visit_str<E>(self, pattern: &str) -> Result<SameOutput, E> {
+                Ok(SameOutput::Matching(pattern.to_owned()))
             }
         }
         deserializer.deserialize_any(Reader)

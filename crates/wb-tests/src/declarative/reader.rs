@@ -9,7 +9,7 @@ use wb_agent::Stream;
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
 
 use super::check::Check;
-use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, Service};
+use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, SameOutput, Service};
 use super::error::{DefinitionError, Fault, Text};
 use super::params::{Declared, FromMachine, defaults};
 use super::raw::{self, Folder, Words};
@@ -71,6 +71,7 @@ impl Reader<'_> {
         let is_runner = matches!(measured, Measured::Runner(_));
         let readings = self.readings(&raw.metric, is_runner, calibration)?;
         let checks = self.checks(raw, &readings, is_runner)?;
+        let same_output = self.same_output(raw, is_runner)?;
         let mut definition = Definition {
             declaration,
             digest: Sha256::of(&self.digest),
@@ -88,6 +89,7 @@ impl Reader<'_> {
             estimate: raw.estimate,
             readings,
             checks,
+            same_output,
             cleanup,
             needs_port: self.prepared.contains(&Builtin::Port) || self.sampled.contains(&Builtin::Port),
         };
@@ -163,6 +165,21 @@ impl Reader<'_> {
             }
         }
         Ok(checks)
+    }
+
+    fn same_output(&self, raw: &raw::Definition, is_runner: bool) -> Result<Option<SameOutput>, DefinitionError> {
+        let Some(same) = &raw.same_output else { return Ok(None) };
+        match same.get_ref() {
+            raw::SameOutput::Whole(false) => Ok(None),
+            _ if is_runner => {
+                let fault = Fault::new("the output of a runner is its events, which are of one sample alone");
+                self.wrong(same.span(), fault.with("remove `same-output`"))
+            }
+            raw::SameOutput::Whole(true) => Ok(Some(SameOutput::Whole)),
+            raw::SameOutput::Matching(pattern) => {
+                regex(&self.text, &Spanned::new(same.span(), pattern.clone())).map(SameOutput::Matching).map(Some)
+            }
+        }
     }
 
     fn readings(

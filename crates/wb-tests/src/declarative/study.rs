@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use wb_model::{Gate, Nanos, Params, Value};
 
-use super::definition::{self, Definition};
-use super::left::{CIRCUMSTANCES, Circumstances, Effort, Left, PROBE, RUN};
+use super::definition::{self, Definition, SameOutput};
+use super::left::{CIRCUMSTANCES, Circumstances, Effort, Left, PROBE, Place, RUN};
 use super::reading::Reading;
 use super::template::{Bindings, Builtin};
 use crate::external::{self, Said};
-use crate::{Artefacts, Measured, Rejected};
+use crate::{Artefacts, BUILT, Measured, Rejected};
 
 /// Of the part of the work that a probe left out, at least this part of the time has to be more.
 const FOLLOWS: f64 = 1.0 / 16.0;
@@ -32,6 +32,7 @@ impl Definition {
             definition::Measured::Command(_) => {
                 self.figures(&mut measured, &left);
                 effort(&mut measured, &circumstances.effort, &left)?;
+                self.output(&mut measured, &left)?;
             }
             definition::Measured::Runner(_) => {
                 let said = external::said(&artefacts.text(&format!("{RUN}.stdout"))?)
@@ -55,7 +56,7 @@ impl Definition {
         }
         measured.explain("definition sha256", circumstances.definition);
         for (program, sha256) in circumstances.built {
-            measured.explain(&format!("{program} sha256"), sha256);
+            measured.explain(&format!("{BUILT}{program} sha256"), sha256);
         }
         Ok(measured)
     }
@@ -65,6 +66,30 @@ impl Definition {
             let Some(source) = &reading.source else { continue };
             set(measured, reading, reading.value(source, left));
         }
+    }
+
+    /// Notes the output that has to be the same in every sample of the same work.
+    fn output(&self, measured: &mut Measured, left: &Left<'_>) -> Result<(), Rejected> {
+        let Some(same) = &self.same_output else { return Ok(()) };
+        let output = match same {
+            SameOutput::Whole => {
+                let ran = left.ran(RUN)?;
+                // Not known where it was not recorded.
+                let Some(sha256) = ran.stdout_sha256 else { return Ok(()) };
+                let bytes = ran.stdout_bytes.map(|bytes| format!("{bytes} B with ")).unwrap_or_default();
+                format!("{bytes}SHA-256 {sha256}")
+            }
+            SameOutput::Matching(pattern) => {
+                let text = left.text(&Place::Stdout).map_err(Rejected::output)?;
+                let found = pattern.find(&text).ok_or_else(|| {
+                    Rejected::output(format!("{} does not match `{pattern}` of same-output", Place::Stdout.word()))
+                })?;
+                format!("`{}`", found.as_str())
+            }
+        };
+        let of_work = left.work.map(|work| format!(" of work {work}")).unwrap_or_default();
+        measured.outputs.insert(format!("{}{of_work}", Place::Stdout.word()), output);
+        Ok(())
     }
 
     /// The figures, checks and findings that a runner said.

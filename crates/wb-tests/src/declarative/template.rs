@@ -192,6 +192,22 @@ impl Template {
             .collect()
     }
 
+    /// Whether it has a placeholder for a parameter.
+    pub(super) fn takes(&self, param: &str) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::Hole(Source::Param(name, _), _) if name == param))
+    }
+
+    /// Whether its own text, or an argument that it gives for a value of a parameter, has this in it.
+    pub(super) fn mentions(&self, word: &str) -> bool {
+        self.0.iter().any(|piece| match piece {
+            Piece::Text(text) => text.contains(word),
+            Piece::Hole(Source::Param(_, Shape::Table(table)), _) => {
+                table.values().flatten().any(|argument| argument.contains(word))
+            }
+            Piece::Hole(..) => false,
+        })
+    }
+
     fn arguments(&self, bindings: &Bindings<'_>) -> Result<Vec<String>, String> {
         let [Piece::Hole(source @ Source::Param(name, shape), _)] = self.0.as_slice() else {
             return Ok(vec![self.text(bindings)?]);
@@ -215,6 +231,11 @@ impl Argv {
             return Err(Fault::new("a command has at least its program"));
         }
         words.iter().map(|word| Template::parse(word, known, used)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Its words.
+    pub(super) fn words(&self) -> &[Template] {
+        &self.0
     }
 
     /// The arguments, the program first.

@@ -119,6 +119,81 @@ fn checks_name_metrics_that_are_there_and_bounds_that_are_recorded() {
     assert!(told("file = \"../x\"\nmust = 'x'").contains("is not a file of the sample's folder"));
 }
 
+/// The output that has to be the same, of a sample of the plain definition with this said of it.
+fn same_output(said: &str, process: &serde_json::Value, stdout: &str) -> BTreeMap<String, String> {
+    let circumstances = r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#;
+    let folder = crate::testing::folder(&[
+        ("circumstances.json", circumstances),
+        ("run.process.json", &process.to_string()),
+        ("run.stdout", stdout),
+    ]);
+    let test = parse(&PLAIN.replacen("[[param]]", &format!("same-output = {said}\n[[param]]"), 1)).unwrap();
+    let measured = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap();
+    measured.outputs
+}
+
+#[test]
+fn output_that_is_the_same_in_every_sample_is_noted_by_its_hash_or_its_text() {
+    let usage = wb_sys::process::ResourceUse::default();
+    let mut process = serde_json::json!({ "elapsed-seconds": 1.0, "usage": usage });
+    let of = |said: &str, process: &serde_json::Value| same_output(said, process, "seconds 1.5\nsum 7f\n");
+    let noted = |output: &str| BTreeMap::from([("standard output of work 8".to_owned(), output.to_owned())]);
+    assert_eq!(of("'^sum .*$'", &process), noted("`sum 7f`"));
+    assert_eq!(of("true", &process), BTreeMap::new(), "the hash was not recorded");
+    process["stdout-sha256"] = "ab12".into();
+    process["stdout-bytes"] = 19.into();
+    assert_eq!(of("true", &process), noted("19 B with SHA-256 ab12"));
+    assert_eq!(of("false", &process), BTreeMap::new());
+}
+
+#[test]
+fn output_that_is_to_be_the_same_is_found_in_each_sample_and_is_of_a_command() {
+    let with = |said: &str| PLAIN.replacen("[[param]]", &format!("same-output = {said}\n[[param]]"), 1);
+    let told = |text: &str| parse(text).unwrap_err().to_string();
+    assert!(told(&with("'('")).contains("x.toml:5:15: this is no regular expression"), "{}", told(&with("'('")));
+    assert!(told(&with("3")).contains("expected true, false, or a regular expression"), "{}", told(&with("3")));
+    let runner = with("true").replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"");
+    let runner = runner.replace("from = \"rate\"\n", "");
+    assert!(told(&runner).contains("the output of a runner is its events"), "{}", told(&runner));
+    let folder = crate::testing::folder(&[
+        ("circumstances.json", r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#),
+        ("run.process.json", &process(1.0)),
+        ("run.stdout", "nothing of it"),
+    ]);
+    let test = parse(&with("'^sum'")).unwrap();
+    let rejected = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap_err();
+    assert_eq!(rejected.to_string(), "output: standard output does not match `^sum` of same-output");
+}
+
+#[test]
+fn what_only_a_build_depends_on_is_told_from_the_rest() {
+    let shipped = |name: &str| shipped().find(|test| test.declaration().name.as_str() == name).unwrap();
+    let of = |test: &Declarative, params: &Params| {
+        let inputs = test.build_inputs(params);
+        (inputs.params.into_iter().collect::<Vec<_>>(), inputs.programs.into_iter().collect::<Vec<_>>())
+    };
+    let compile = shipped("compile-c");
+    let params = defaults(&compile.declaration());
+    let both = |program: &str| (vec!["cc".to_owned(), "flags".to_owned()], vec![program.to_owned()]);
+    assert_eq!(of(&compile, &params), both("gcc"));
+    let by_path = Params::from([("cc".to_owned(), Value::Text("/opt/gcc/bin/gcc".into()))]);
+    assert_eq!(of(&compile, &by_path), both("/opt/gcc/bin/gcc"));
+    let openssl = shipped("openssl-speed");
+    assert_eq!(
+        openssl.build_inputs(&defaults(&openssl.declaration())),
+        crate::BuildInputs::default(),
+        "nothing is built"
+    );
+    // What the measured command takes or calls is no matter of the build alone.
+    let text = PLAIN.replace(
+        "[[param]]",
+        "requires = [{ program = \"maker\", package = \"\" }, { program = \"tool\", package = \"\" }]\n\
+         build = { commands = [\"maker {n}\", \"tool x\"], programs = [\"x\"] }\n[[param]]",
+    );
+    let test = parse(&text).unwrap();
+    assert_eq!(of(&test, &defaults(&test.declaration())), (vec![], vec!["maker".to_owned()]));
+}
+
 #[test]
 fn the_machine_decides_within_the_placement() {
     let text = PLAIN.replace("default = 1", "resolved = \"one-and-cores\"\naxis = true");

@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use wb_model::outcome::Gate;
+use wb_model::{Bytes, Unit};
 use wb_sys::process::ResourceUse;
 
 use super::job::{Job, Operation};
 use super::report::Report;
-use super::run::NAME;
+use super::run::{MEMORY, NAME};
 use super::values::per_second;
 use crate::{Artefacts, Measured};
 
@@ -110,13 +111,49 @@ pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
     measured.require(bandwidth < IMPOSSIBLE_BANDWIDTH, Gate::Possible, || format!("{bandwidth:e} B/s are impossible"));
 }
 
-/// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
-pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
+/// What fio's processes used by the kernel's count; none where it was not recorded.
+fn usage(artefacts: &Artefacts) -> Option<ResourceUse> {
     #[derive(Deserialize)]
     struct Ran {
         usage: ResourceUse,
     }
-    let Ok(Ran { usage }) = artefacts.json(&format!("{NAME}.process.json")) else { return };
+    artefacts.json(&format!("{NAME}.process.json")).ok().map(|Ran { usage }| usage)
+}
+
+/// Notes buffered reads of files that fit into memory, where they were read more than once or the kernel saw less read
+/// from storage. fio drops a file from the page cache whenever it opens it, but not from caches below.
+pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
+    let reads = job.test_type.operations().contains(&Operation::Read);
+    if job.direct || !reads || job.uri.is_some() {
+        return;
+    }
+    // Not known of samples from before it was recorded.
+    let (Some(usage), Ok(memory)) = (usage(artefacts), artefacts.json::<Bytes>(MEMORY)) else { return };
+    let files = Bytes(job.file_size.0.saturating_mul(job.targets.len() as u64));
+    let bytes: u64 = report.jobs.iter().map(|ran| ran.of(Operation::Read).io_bytes).sum();
+    let is_cached = (usage.read_bytes as f64) < 0.9 * bytes as f64;
+    if files > memory || !(is_cached || bytes > files.0) {
+        return;
+    }
+    let figure = |bytes: u64| Unit::new("B").figure(bytes as f64).to_string();
+    let consequence = match is_cached {
+        true => "the rest is the speed of the page cache",
+        false => "a cache of a host or of the device may hold them all the same",
+    };
+    measured.findings.push(format!(
+        "direct=false, and files of {} fit into the {} of memory that were available: they were read {:.1} times over, and \
+         of {} the kernel counted {} from storage; {consequence}",
+        figure(files.0),
+        figure(memory.0),
+        bytes as f64 / files.0.max(1) as f64,
+        figure(bytes),
+        figure(usage.read_bytes)
+    ));
+}
+
+/// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
+pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
+    let Some(usage) = usage(artefacts) else { return };
     if !job.direct || job.uri.is_some() {
         return;
     }
@@ -195,6 +232,35 @@ mod tests {
         let measured = of(&fast, Written::ByUs, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
         assert_eq!(measured.validity, Validity::Valid);
         assert_eq!(measured.findings, ["the rate of 5000 per second and job was not reached: the slowest did 1000"]);
+    }
+
+    #[test]
+    fn buffered_reads_of_files_that_fit_into_memory_are_a_finding() {
+        let buffered = Job { direct: false, file_size: Bytes(64 << 20), iodepth: 1, ..job(TestType::Read) };
+        let all = |job: &Job, from_storage: u64, memory: &str| {
+            let usage = ResourceUse { read_bytes: from_storage, ..ResourceUse::default() };
+            let process = serde_json::json!({ "argv": [], "usage": usage }).to_string();
+            let stdout = output(&[(0, 1000, 0)]);
+            let files = [("fio.stdout", stdout.as_str()), ("fio.process.json", &process), ("memory.json", memory)];
+            let measured = of(job, Written::ByUs, &files).unwrap();
+            measured.findings.into_iter().filter(|finding| finding.contains("fit into")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            all(&buffered, 4096, "\"1g\""),
+            [
+                "direct=false, and files of 64 MiB fit into the 1 GiB of memory that were available: they were read 0.1 times \
+              over, and of 3.91 MiB the kernel counted 4 KiB from storage; the rest is the speed of the page cache"
+            ]
+        );
+        assert_eq!(all(&buffered, 4_096_000, "\"1g\""), [""; 0], "storage answered, and nothing was read twice");
+        assert_eq!(all(&buffered, 4096, "\"32m\""), [""; 0], "they do not fit");
+        let again = Job { file_size: Bytes(1 << 20), ..buffered.clone() };
+        let [found] = &all(&again, 4_096_000, "\"1g\"")[..] else { panic!("read again") };
+        assert!(found.contains("read 3.9 times over"), "{found}");
+        assert!(found.ends_with("a cache of a host or of the device may hold them all the same"), "{found}");
+        let written = Job { test_type: TestType::Write, ..again };
+        assert_eq!(all(&written, 0, "\"1g\""), [""; 0]);
+        assert_eq!(all(&Job { direct: true, ..buffered }, 4096, "\"1g\""), [""; 0]);
     }
 
     #[test]

@@ -86,6 +86,10 @@ impl Measure for Fio {
         params.job(params.targets.clone()).estimate()
     }
 
+    fn sets_duration(&self, _: &Params) -> bool {
+        true
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.test_types)
     }
@@ -115,6 +119,7 @@ impl Measure for Fio {
             // It lives in the attempt's group, and so as long as the attempt.
             target.hold(&attempt.site).await?;
         }
+        run::keep_memory(attempt)?;
         run::run(attempt, &text, &params.ioengine).await
     }
 

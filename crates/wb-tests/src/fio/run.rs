@@ -11,6 +11,16 @@ pub const NAME: &str = "fio";
 /// Under this name the job file is kept.
 pub const JOB_FILE: &str = "fio.job";
 
+/// Under this name it is kept how much memory was available.
+pub const MEMORY: &str = "memory.json";
+
+/// Keeps how much memory the worker had for a page cache when the run was planned.
+pub fn keep_memory(attempt: &mut Attempt) -> Result<(), Failure> {
+    let json = serde_json::to_vec(&attempt.site.facts.memory_available);
+    attempt.keep(MEMORY, json.map_err(|error| Failure::crashed(error.to_string()))?);
+    Ok(())
+}
+
 /// Runs a job file. It, fio's report, and the logs are kept.
 pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Result<(), Failure> {
     attempt.keep(JOB_FILE, job_file);

@@ -67,6 +67,9 @@ pub fn study(job: &Job, written: Written, artefacts: &Artefacts) -> Result<Measu
     }
     gates::possible(&mut measured, job, &report);
     gates::reached_storage(&mut measured, job, &report, artefacts);
+    if written == Written::ByUs {
+        gates::reads_from_memory(&mut measured, job, &report, artefacts);
+    }
     measured.explain("fio", &report.version);
     measured.explain("ioengine", &job.ioengine);
     Ok(measured)

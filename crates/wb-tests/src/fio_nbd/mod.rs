@@ -64,6 +64,10 @@ impl Measure for FioNbd {
         params.job(String::new()).estimate()
     }
 
+    fn sets_duration(&self, _: &Params) -> bool {
+        true
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.test_types)
     }

@@ -75,6 +75,10 @@ impl Measure for Net {
         Nanos::from_seconds(params.seconds(min_time) + AROUND)
     }
 
+    fn sets_duration(&self, params: &Params) -> bool {
+        params.sets_duration()
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.asked().primary)
     }

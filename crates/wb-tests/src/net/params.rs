@@ -105,6 +105,15 @@ impl Params {
         }
     }
 
+    /// Whether the profile has windows of a length of their own, or is cut.
+    pub(super) fn sets_duration(&self) -> bool {
+        let has_window = |profile: &Profile| {
+            let parts = profile.groups.iter().flat_map(|group| &group.transactions);
+            parts.map(|part| part.extent).any(|extent| matches!(extent, Extent::Window(_)))
+        };
+        self.max_duration.0 > 0 || self.read().is_ok_and(|profile| has_window(&profile))
+    }
+
     /// How long the profile's windows take, cut as asked; what is counted in rounds takes the time of a sample.
     pub(super) fn seconds(&self, min_time: Nanos) -> f64 {
         let seconds = self.read().map_or(min_time.seconds(), |profile| seconds(&profile, min_time));

@@ -67,6 +67,10 @@ impl Measure for Uperf {
         Nanos::from_seconds(params.runtime.seconds() + AROUND)
     }
 
+    fn sets_duration(&self, _: &Params) -> bool {
+        true
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.test_type().primary())
     }

@@ -12,7 +12,7 @@ pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that 
   knob:NAME=VALUE      a setting of the machine while its samples are taken (`tune status` and docs/tune.md name them)
   env:NAME=VALUE       a variable in the environment of its processes
   cmd:COMMAND          a command, run by sh before each sample
-  bin:[PROGRAM=]PATH   a file in the place of the test's program
+  bin:[PROGRAM=]PATH   a file in the place of a program that the test needs, while it builds too: bin:gcc=/usr/bin/gcc-11
   base                 the test as it stands
 Several of them in one are joined by `+`, and `NAME:` before it names a variant: `tuned:env:A=1+param:bs=8k`.
 

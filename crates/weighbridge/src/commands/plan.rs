@@ -108,21 +108,9 @@ fn left_out(plan: &Plan) -> impl Iterator<Item = String> {
 }
 
 fn samples(cell: &Cell, plan: &Plan) -> String {
-    match cell.rule {
-        wb_stats::Rule::Precision { min_samples, max_samples, .. }
-        | wb_stats::Rule::Compared { min_samples, max_samples }
-            if min_samples == max_samples =>
-        {
-            format!("{}+{min_samples}", plan.sampling.warm_up)
-        }
-        wb_stats::Rule::Precision { min_samples, max_samples, .. }
-        | wb_stats::Rule::Compared { min_samples, max_samples } => {
-            format!("{}+{min_samples}–{max_samples}", plan.sampling.warm_up)
-        }
-        wb_stats::Rule::MaxStddev { samples, max_failures, .. } => {
-            format!("{}+{samples}–{}", plan.sampling.warm_up, samples * max_failures.max(1))
-        }
-    }
+    let (fewest, most) = (cell.rule.fewest(), cell.rule.most());
+    let range = if fewest == most { String::new() } else { format!("–{most}") };
+    format!("{}+{fewest}{range}", plan.sampling.warm_up)
 }
 
 /// Which values are open, each once.

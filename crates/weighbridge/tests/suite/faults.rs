@@ -61,22 +61,28 @@ fn garbage_another_unit_and_nothing_are_no_values() {
 }
 
 #[test]
-fn a_value_off_by_a_thousand_does_not_count() {
+fn values_off_by_a_thousand_fail_the_cell_whichever_are_more() {
     let lab = Lab::new();
     let counter = lab.write("counter", "");
     let counter = counter.display();
     script(
         &lab,
         &format!(
-            "echo >>{counter}; if [ $(wc -l <{counter}) = 3 ]; then echo rate: 100000 MB/s; else echo rate: 100 MB/s; fi"
+            "echo >>{counter}; if [ $(wc -l <{counter}) -ge 5 ]; then echo rate: 1 MB/s; else echo rate: 1000 MB/s; fi"
         ),
     );
-    let ran = lab.weighbridge(&format!("run broken {QUICK} --into U --json"));
-    let samples = ran.json()["cells"][0]["samples"].clone();
-    let invalid: Vec<&serde_json::Value> =
-        samples.as_array().unwrap().iter().filter(|sample| sample["validity"]["validity"] == "invalid").collect();
-    assert_eq!(invalid.len(), 1, "{samples}");
-    assert_eq!(invalid[0]["values"]["throughput/rate"], 100_000.0);
+    let (code, outcome, reason) = outcome(&lab, "");
+    assert_eq!((code, outcome.as_str()), (3, "failed"));
+    let both = "its values contradict each other: rate is 1 GB/s in sample 0 and 1 MB/s in sample 4, a factor of 1000";
+    assert_eq!(reason, both);
+    let summary = lab.weighbridge("summary R");
+    // Lines are broken to the width of the terminal.
+    let words: Vec<&str> = summary.out.split_whitespace().collect();
+    assert!(words.join(" ").contains(both), "{}", summary.out);
+    // Gone on with, it stays what it is.
+    let again = lab.weighbridge(&format!("run broken {QUICK} --into R"));
+    assert_eq!(again.code, 3, "{}", again.seen());
+    assert_eq!(lab.journal("R").iter().filter(|line| line["event"] == "attempt-ended").count(), 5);
 }
 
 #[test]
@@ -183,27 +189,6 @@ fn a_run_can_be_read_where_its_tests_are_not_known() {
     std::fs::remove_dir_all(lab.path("R/tests.d")).unwrap();
     let ran = lab.weighbridge("summary R");
     assert!(ran.err.contains("`steady`, which is not known here: name its file's folder by --tests-d"), "{}", ran.err);
-}
-
-#[test]
-fn one_figure_in_another_unit_is_told_and_another_sample_taken() {
-    let lab = Lab::new();
-    let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; \
-                  if [ $n = 3 ]; then echo figure: 12000; else echo figure: 12; fi";
-    let folder = lab.path("");
-    lab.define(
-        "kilo",
-        &format!(
-            "name = 'kilo'\nsummary = 'prints another unit once'\nversion = 1\n\
-         command = ['sh', '-c', \"cd {} && {script}; sleep 0.02\"]\n\
-         [[metric]]\nname = 'figure'\nclass = 'throughput'\nunit = '1/s'\nprimary = true\nregex = 'figure: (\\S+)'\n",
-            folder.display()
-        ),
-    );
-    let ran = lab.weighbridge("run kilo --min-time 1ms --samples 6 --warm-up 0 --retakes 0 --precision 100 --into R");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.out.contains("measured, 1 invalid"), "{}", ran.out);
-    assert_eq!(lab.weighbridge("summary R --json").json()["cells"][0]["metrics"][0]["summary"]["n"], 6);
 }
 
 #[test]

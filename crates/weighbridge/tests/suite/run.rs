@@ -132,3 +132,46 @@ fn ctrl_c_ends_in_seconds_records_everything_and_says_how_to_go_on() {
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
     assert!(cancelled, "the attempt in the middle is recorded");
 }
+
+#[test]
+fn what_samples_show_is_in_summary_format_and_report() {
+    let lab = Lab::new();
+    lab.define_figure(
+        "restless",
+        r#"
+name = "restless"
+summary = "prints another answer each time"
+version = 1
+command = ["sh", "-c", "echo answer $$; echo figure: 97"]
+same-output = '^answer .*$'
+"#,
+    );
+    let ran = lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    for line in ["summary R", "format R", "report R"] {
+        let shown = lab.weighbridge(line);
+        let words: Vec<&str> = shown.out.split_whitespace().collect();
+        let words = words.join(" ");
+        for finding in [
+            "figure is exactly 97 1/s in all 6 samples",
+            "and min-time is 10s: figures of short samples vary more",
+            "the standard output is not the same in every sample",
+        ] {
+            assert!(words.contains(finding), "{line}: {finding}: {}", shown.seen());
+        }
+    }
+}
+
+#[test]
+fn one_sample_of_pbenchs_rule_is_one_sample() {
+    let lab = Lab::new();
+    let cell = "uperf:samples=1,runtime=100ms,test-types=rr,message-sizes=64,protocols=tcp,instances=1";
+    let plan = lab.weighbridge(&format!("plan {cell} --warm-up 0"));
+    assert!(plan.out.contains(" 0+1 "), "{}", plan.seen());
+    let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let cell = &ran.json()["cells"][0];
+    assert_eq!(cell["outcome"]["outcome"], "measured");
+    assert_eq!(cell["samples"].as_array().unwrap().len(), 1);
+    assert_eq!(cell["samples"][0]["counted"], true);
+}

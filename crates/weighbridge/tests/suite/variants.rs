@@ -203,3 +203,135 @@ fn a_system_is_held_against_itself_and_more_runs_can_be_added() {
         assert!(more.out.contains(wanted), "{}", more.out);
     }
 }
+
+/// A test whose program is built by one of two makers of the user's.
+const MADE: &str = r#"
+name = "made"
+summary = "the figure of a program that is built first"
+version = 1
+command = ["{scratch}/program"]
+
+[build]
+commands = [["{maker}", "program"]]
+programs = ["program"]
+
+[[requires]]
+program = "{maker}"
+package = "{maker}"
+
+[[param]]
+name = "maker"
+help = "what builds it"
+kind = "choice"
+choices = ["make-a", "make-b"]
+default = "make-a"
+axis = true
+"#;
+
+/// A maker whose programs print a figure of about this, and which is another file for each note.
+fn maker(lab: &Lab, name: &str, figure: u32, note: &str) -> String {
+    let program = format!("#!/bin/sh\necho figure: $(({figure} + $(date +%N | cut -c 6)))");
+    let text = format!("#!/bin/sh\n# {note}\ncat >$1 <<'END'\n{program}\nEND\nchmod +x $1\n");
+    lab.program(name, &text).display().to_string()
+}
+
+fn lab_with_makers() -> Lab {
+    let lab = Lab::new();
+    lab.define_figure("made", MADE);
+    maker(&lab, "make-a", 1000, "a");
+    maker(&lab, "make-b", 1000, "b");
+    lab
+}
+
+#[test]
+fn a_program_that_builds_is_replaced_by_its_name_and_what_it_built_is_recorded() {
+    let lab = lab_with_makers();
+    let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
+    let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
+    let ran = lab.ran(&mut lab.with_programs(&line));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = ran.json();
+    assert_eq!(verdicts(&told), pairs(&[("a", "first"), ("b", "improved")]));
+    assert_eq!(told["cases"][0]["duplicates"], serde_json::Value::Null);
+    let study = lab.weighbridge("summary R --json").json();
+    let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
+    assert_eq!([of(0, "make-a path"), of(1, "make-a path")], [one, two]);
+    assert_ne!(of(0, "make-a sha256"), of(1, "make-a sha256"));
+    assert_ne!(of(0, "built program sha256"), of(1, "built program sha256"));
+}
+
+#[test]
+fn variants_that_measured_one_program_are_a_loud_warning() {
+    let lab = lab_with_makers();
+    let same = maker(&lab, "other/same", 1000, "same");
+    for (folder, variants, differ_in) in [
+        ("R", format!("base new:bin:make-a={same}"), "make-a"),
+        ("S", "param:maker=make-a param:maker=make-b".to_owned(), "maker"),
+    ] {
+        let line = format!("ab made {QUICK} --max-blocks 6 --into {folder}");
+        let ran = lab.ran(&mut lab.with_programs(&format!("{line} --json -- {variants}")));
+        let duplicates = &ran.json()["cases"][0]["duplicates"];
+        assert_eq!(duplicates[0]["differ_in"], serde_json::json!([differ_in]), "{}", ran.seen());
+        assert_eq!(duplicates[0]["programs"]["program"].as_str().unwrap().len(), 64);
+        assert!(ran.err.contains("measured the same thing: program (SHA-256 "), "{}", ran.err);
+        let text = lab.ran(&mut lab.with_programs(&format!("{line} -- {variants}")));
+        for shown in [text, lab.weighbridge(&format!("report {folder}"))] {
+            let words: Vec<&str> = shown.out.split_whitespace().collect();
+            let wanted = format!("although they differ in {differ_in}; a ratio between them is noise");
+            assert!(words.join(" ").contains(&wanted), "{}", shown.seen());
+        }
+    }
+    let ran = lab.ran(&mut lab.with_programs(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1")));
+    assert!(!ran.out.contains("measured the same"), "the environment differs: {}", ran.seen());
+}
+
+#[test]
+fn a_replacement_for_what_no_cell_calls_is_refused() {
+    let lab = lab_with_makers();
+    let file = maker(&lab, "other/one", 1000, "one");
+    let said = |test: &str, variant: &str| {
+        let mut command = lab.with_programs(&format!("ab {test} {QUICK} -- base"));
+        let ran = lab.ran(command.arg(format!("{variant}={file}")));
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        ran.err.replace(&file, "FILE")
+    };
+    insta::assert_snapshot!(said("made", "bin:make-b"), @r"
+    error: unknown program `make-b`: `made` needs make-a
+    help: name the program that the file replaces: `bin:make-a=FILE`
+    ");
+    insta::assert_snapshot!(said("made:maker=[make-a,make-b]", "bin:make-b"), @r"
+    error: `made` needs `make-b` for maker=make-b and not for maker=make-a
+    help: a program that is not called changes nothing: measure the cases that call it by themselves
+    ");
+    insta::assert_snapshot!(said("made", "bin:make-a or make-b"), @r"
+    error: unknown program `make-a or make-b`: `made` needs make-a
+    help: name the program that the file replaces: `bin:make-a=FILE`
+    ");
+    insta::assert_snapshot!(said("made:maker=make-b", "bin:make-b=/nosuch/file+bin:make-b"), @r"
+    error: the variant `bin:make-b=/nosuch/file+bin:make-b=FILE` sets the program `make-b` twice
+    help: leave one of them out; it takes one value at a time
+    ");
+}
+
+#[test]
+fn compilers_are_compared_by_name_by_path_and_in_the_place_of_another() {
+    if std::process::Command::new("gcc").arg("--version").output().is_err() {
+        return println!("SKIPPED: there is no `gcc` here");
+    }
+    let lab = Lab::new();
+    let gcc = lab.ran(std::process::Command::new("sh").args(["-c", "command -v gcc"])).out.trim().to_owned();
+    let slow = lab.program("slow-gcc", &format!("#!/bin/sh\nexec {gcc} \"$@\" -O0\n")).display().to_string();
+    let quick = "--min-time 20ms --warm-up 0 --attempts 30 --max-blocks 6";
+    let line = format!("ab compile-c {quick} --into R --json -- a:bin:gcc={gcc} b:bin:gcc={slow}");
+    let told = lab.weighbridge(&line);
+    assert_eq!(told.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", told.seen());
+    let study = lab.weighbridge("summary R --json").json();
+    let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
+    assert_eq!([of(0, "gcc path"), of(1, "gcc path")], [gcc.clone(), slow.clone()]);
+    assert_ne!(of(0, "built affine sha256"), of(1, "built affine sha256"));
+    assert!(of(0, "gcc version").contains('.'));
+    let plan = lab.weighbridge(&format!("plan compile-c:cc=[gcc,{slow},no-such-cc] --json"));
+    let cells = plan.json()["cells"].clone();
+    let unsupported: Vec<bool> = cells.as_array().unwrap().iter().map(|cell| cell["unsupported"].is_string()).collect();
+    assert_eq!(unsupported, [false, false, true], "{}", plan.seen());
+}

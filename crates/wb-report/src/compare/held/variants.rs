@@ -22,11 +22,12 @@ pub(super) fn sections(told: &Variants) -> Vec<Section> {
         let mut table = Table::new(&heads);
         case.variants.iter().for_each(|variant| table.row(row(variant, &told.question)));
         let shortfalls = case.variants.iter().filter_map(|told| Some((told.name.clone(), told.shortfall.clone()?)));
+        let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
         Section {
             title: title(&case.case, &told.question).to_owned(),
             about: None,
             tables: vec![table],
-            remarks: shortfalls.collect(),
+            remarks: warnings.chain(shortfalls).collect(),
             end: Some(ended(case, told)),
         }
     };

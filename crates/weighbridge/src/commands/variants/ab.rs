@@ -12,7 +12,9 @@ use wb_plan::{Catalogue, Plan, Sampling, Variant, Workers};
 use wb_profile::Named;
 use wb_stats::Rule;
 use wb_study::Study;
+use wb_tests::Registry;
 
+use super::measured::measured;
 use super::question::{question, values};
 use super::referee::Referee;
 use super::tell;
@@ -51,8 +53,12 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let (Some(question), Some(rule)) = (asks, referee.rule()) else {
         return Err(Error::Kernel("no plan was made".to_owned()));
     };
-    let told = told(&measured.study, question, args, &variants, &referee, rule)?;
+    let told = told(&measured.study, question, args, &asked.registry, &variants, &referee, rule)?;
     tell(&Held::Variants(told.clone()), &folder, &args.one, console)?;
+    if args.one.json {
+        // The text has them with their cases.
+        told.cases.iter().flat_map(|case| &case.duplicates).for_each(|same| crate::console::tell!("warning: {same}"));
+    }
     let standings = told.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.standing);
     let worse = standings.into_iter().any(|standing| standing.verdict == Verdict::Regressed);
     Ok(if worse { Exit::Regression } else { measured.exit().unwrap_or(Exit::Fine) })
@@ -132,6 +138,7 @@ fn told(
     study: &Study,
     question: Question,
     args: &AbArgs,
+    registry: &Registry,
     variants: &[Variant],
     referee: &Referee,
     rule: &Ab,
@@ -145,6 +152,7 @@ fn told(
                 variant: masked_words(&variant.text),
                 values: values(cell, &question),
                 shortfall,
+                measured: measured(cell, registry)?,
             };
             cases.entry(referee.case(&cell.cell).to_string()).or_default().push(samples);
         }

@@ -3,6 +3,7 @@
 mod ab;
 mod calibrate;
 mod kept;
+mod measured;
 mod question;
 mod referee;
 

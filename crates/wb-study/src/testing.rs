@@ -1,0 +1,64 @@
+//! Cells made up for the unit tests.
+
+use std::path::PathBuf;
+
+use wb_model::{AttemptOutcome, Class, DefinitionKey, Metric, Params, Purpose, TestName};
+use wb_record::journal::Ended;
+use wb_record::{Attempt, CellDefinition};
+use wb_stats::Rule;
+use wb_tests::Measured;
+
+use crate::sample::Studied;
+
+/// A cell whose primary metric is a throughput `rate`.
+pub(crate) fn definition(rule: Rule) -> CellDefinition {
+    let test = TestName::new("t").unwrap();
+    CellDefinition {
+        cell: "Localhost/t/0000:-".parse().unwrap(),
+        key: DefinitionKey::new(&test, 1, &Params::new()),
+        version: 1,
+        summary: String::new(),
+        params: Params::new(),
+        metrics: vec![Metric::throughput("rate", "ops/s").primary()],
+        rule,
+        retakes: 0,
+        min_time: None,
+        teams: Vec::new(),
+        unsupported: None,
+        provenance: Default::default(),
+    }
+}
+
+/// The plan's rule: six samples or more, up to eight.
+pub(crate) fn precision() -> Rule {
+    Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 8 }
+}
+
+/// Valid samples of these values, in this order.
+pub(crate) fn samples(values: &[f64]) -> Vec<Studied> {
+    (0..).zip(values).map(|(number, value)| attempt(Purpose::Sample, number, *value)).collect()
+}
+
+/// An attempt that ran to its end with this value.
+pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> Studied {
+    let definition = definition(precision());
+    let ended = Ended {
+        cell: definition.cell,
+        key: definition.key,
+        purpose,
+        sample,
+        attempt: 0,
+        outcome: AttemptOutcome::Completed,
+        seconds: 1.0,
+        workload_seconds: 1.0,
+        work: None,
+        workers: Vec::new(),
+        works: Default::default(),
+        disturbances: Vec::new(),
+        findings: Vec::new(),
+        artefacts: Vec::new(),
+    };
+    let measured = Measured::default().with(Class::Throughput, "rate", value);
+    let attempt = Attempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
+    Studied { attempt, measured: Some(measured) }
+}

@@ -1,0 +1,52 @@
+//! What variants measured: programs and parameters that decide the figures.
+
+use std::collections::BTreeMap;
+
+use wb_compare::variants::Measured;
+use wb_plan::Catalogue;
+use wb_study::result::CellResult;
+use wb_tests::{BUILT, BuildInputs, Registry};
+
+use crate::commands::this_programs_hash;
+use crate::error::Error;
+
+/// With this a name in the provenance ends, or goes on with `@WORKER`, whose value is a program's hash.
+const SHA256: &str = " sha256";
+/// The text of a test is no program.
+const DEFINITION: &str = "definition";
+/// What native tests measure. Its hash is recorded of a cell where another program replaces it.
+const OWN: &str = "weighbridge";
+
+/// What a cell measured; nothing where its programs are not known.
+pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measured, Error> {
+    let Some(test) = registry.test(cell.cell.test.as_str()) else { return Ok(Measured::default()) };
+    let BuildInputs { params, programs } = test.build_inputs(&cell.params);
+    let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
+    let compilers: Vec<String> = programs.iter().map(|program| base(program)).collect();
+    let mut measured = Measured::default();
+    for (name, value) in &cell.params {
+        match params.contains(name) {
+            true => drop(measured.build.insert(name.clone(), value.to_string())),
+            false => drop(measured.params.insert(name.clone(), value.clone())),
+        }
+    }
+    let hashes = cell.provenance.iter().filter_map(|(name, hash)| Some((name.split_once(SHA256)?, hash)));
+    for ((program, worker), hash) in hashes.filter(|((program, _), _)| *program != DEFINITION) {
+        let built = program.strip_prefix(BUILT);
+        let place = if built.is_none() && compilers.iter().any(|compiler| compiler == program) {
+            &mut measured.build
+        } else {
+            &mut measured.programs
+        };
+        place.insert(format!("{}{worker}", built.unwrap_or(program)), hash.clone());
+    }
+    let was_built = cell.provenance.keys().any(|name| name.starts_with(BUILT));
+    if !(compilers.is_empty() && params.is_empty()) && !was_built {
+        measured.programs = BTreeMap::new();
+    }
+    if registry.is_native(cell.cell.test.as_str()) {
+        let own = this_programs_hash()?;
+        measured.programs.entry(OWN.to_owned()).or_insert(own);
+    }
+    Ok(measured)
+}
