@@ -13,7 +13,7 @@ use wb_profile::Named;
 use wb_stats::Rule;
 use wb_study::Study;
 
-use super::question::{question, values};
+use super::question::{disturbed, question, values};
 use super::referee::Referee;
 use super::tell;
 use crate::cli::variants::{AbArgs, One};
@@ -144,6 +144,7 @@ fn told(
                 name: variant.name.to_string(),
                 variant: masked_words(&variant.text),
                 values: values(cell, &question),
+                disturbed: disturbed(cell, &question),
                 shortfall,
             };
             cases.entry(referee.case(&cell.cell).to_string()).or_default().push(samples);
