@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_model::{Class, Unit};
 
 use crate::direction::Directions;
@@ -64,8 +66,10 @@ pub struct Run {
     pub path: PathBuf,
     /// What was said of it, and its environment.
     pub metadata: Metadata,
-    /// Tests that ended in an error; only read where incorrect results were asked for.
+    /// Tests and cells that ended in an error.
     pub errors: Vec<RunError>,
+    /// Its counted samples; none where its results do not record what disturbed them.
+    pub sample_counts: Option<SampleCounts>,
     pub(crate) readings: Vec<Option<Reading>>,
     pub(crate) samples: Vec<f64>,
 }
@@ -73,7 +77,7 @@ pub struct Run {
 /// An error instead of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunError {
-    /// `PROFILE/TEST/SERIAL`, with `*` for what the error lies above.
+    /// `PROFILE/TEST/SERIAL`, with `*` for what the error lies above; in an own run `PROFILE/TEST/SERIAL:CASE`.
     pub place: String,
     /// The error's text.
     pub text: String,
@@ -83,6 +87,22 @@ impl RunError {
     /// The identifier that run-perf gives it.
     pub fn id(&self) -> String {
         format!("{}:./ERROR/ERROR/ERROR.error", self.place)
+    }
+}
+
+/// Counted samples, and how many of them something outside the workload disturbed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SampleCounts {
+    /// Counted samples.
+    pub counted: usize,
+    /// Those of them that were disturbed.
+    pub disturbed: usize,
+}
+
+impl SampleCounts {
+    /// Both counts, added up.
+    pub fn plus(self, other: Self) -> Self {
+        Self { counted: self.counted + other.counted, disturbed: self.disturbed + other.disturbed }
     }
 }
 
@@ -172,6 +192,22 @@ impl Build {
             return values().filter_map(Value::known).map(|value| value / known).sum::<f64>().into();
         }
         if values().any(|value| value == Value::Invalid) { Value::Invalid } else { Value::Missing }
+    }
+
+    /// The errors of its runs.
+    pub fn errors(&self) -> impl Iterator<Item = &RunError> {
+        self.runs.iter().flat_map(|run| &run.errors)
+    }
+
+    /// Counted samples over its runs; none where no run records what disturbed them.
+    pub fn sample_counts(&self) -> Option<SampleCounts> {
+        self.runs.iter().filter_map(|run| run.sample_counts).reduce(SampleCounts::plus)
+    }
+
+    /// Counted samples of a metric that were disturbed, over its runs; none where no run records it.
+    pub fn disturbed(&self, row: Row) -> Option<usize> {
+        self.sample_counts()?;
+        Some(self.readings(row).map(|reading| reading.disturbed as usize).sum())
     }
 
     /// Whether a metric is primary in it; none where no run has it.

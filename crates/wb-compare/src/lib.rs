@@ -28,7 +28,7 @@ pub mod uncertainty;
 pub mod unknown;
 pub mod variants;
 
-pub use build::{Build, Builds, Reading, Row, Run, Value};
+pub use build::{Build, Builds, Reading, Row, Run, SampleCounts, Value};
 pub use direction::Directions;
 pub use id::{CheckId, Naming, Statistic};
 pub use metadata::Metadata;

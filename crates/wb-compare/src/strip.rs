@@ -55,8 +55,8 @@ pub enum StripError {
     },
 }
 
-/// Makes the folder `into` of the folder `from`, which stays as it is. Errors of tests and failed iterations are kept
-/// where `include_incorrect` says so.
+/// Makes the folder `into` of the folder `from`, which stays as it is. It has every error of a test, and with
+/// `include_incorrect` failed iterations and odd serials.
 pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripped, StripError> {
     let folder = Folder::list(from, include_incorrect)?;
     if folder.layout == Layout::Weighbridge {

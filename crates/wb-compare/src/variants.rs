@@ -130,6 +130,9 @@ pub struct VariantTold {
     pub variant: String,
     /// How many samples it has.
     pub samples: usize,
+    /// How many of them something outside the workload disturbed; none in records that do not have it.
+    #[serde(default)]
+    pub disturbed: Option<usize>,
     /// Their median; none without any.
     pub median: Option<f64>,
     /// How it stands to the first; none for the first itself.
@@ -147,6 +150,8 @@ pub struct VariantSamples {
     pub variant: String,
     /// By the sample's number, which is its block's.
     pub values: Vec<(u32, f64)>,
+    /// How many of them something outside the workload disturbed.
+    pub disturbed: usize,
     /// Why there are fewer than were wanted, if so.
     pub shortfall: Option<String>,
     /// What it measured.
@@ -180,6 +185,7 @@ impl VariantsOfCase {
                 name: variant.name,
                 variant: variant.variant,
                 samples: values.len(),
+                disturbed: Some(variant.disturbed),
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 standing,
                 shortfall: variant.shortfall,

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::ReadError;
-use crate::runperf::{is_error, is_exception, is_put_aside};
+use crate::runperf::{EXCEPTION, is_error, is_put_aside};
 
 /// No result is larger, in bytes.
 const LARGEST: u64 = 512 << 20;
@@ -18,8 +18,8 @@ const BEGINNING: u64 = 64 << 10;
 pub struct Candidate {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether it was named, rather than found in a folder.
-    pub named: bool,
+    /// The folder that it was found in, at any depth; none where it was named itself.
+    pub within: Option<PathBuf>,
 }
 
 /// What paths lead to.
@@ -29,17 +29,18 @@ pub struct Candidates {
     pub found: Vec<Candidate>,
     /// What cannot be looked at.
     pub failed: Vec<(PathBuf, io::Error)>,
-    /// Errors of run-perf, and results under serials that are no numbers, that were not asked for.
+    /// Results under serials that are no numbers, which are left out without `include_incorrect`.
     pub incorrect: usize,
 }
 
-/// The files of these paths; what is incorrect in folders only where it is asked for.
+/// The files of these paths: of folders also every error of run-perf, and with `include_incorrect` results under serials
+/// that are no numbers.
 pub fn candidates(paths: &[PathBuf], include_incorrect: bool) -> Candidates {
     let mut all = Candidates::default();
     for path in paths {
         match fs::metadata(path) {
             Ok(what) if what.is_dir() => all.search(path, include_incorrect),
-            Ok(what) if what.is_file() => all.found.push(Candidate { path: path.clone(), named: true }),
+            Ok(what) if what.is_file() => all.found.push(Candidate { path: path.clone(), within: None }),
             Ok(_) => all.failed.push((path.clone(), io::Error::other("it is no regular file"))),
             Err(error) => all.failed.push((path.clone(), error)),
         }
@@ -48,8 +49,8 @@ pub fn candidates(paths: &[PathBuf], include_incorrect: bool) -> Candidates {
 }
 
 impl Candidates {
-    fn search(&mut self, folder: &Path, include_incorrect: bool) {
-        let mut folders = vec![folder.to_owned()];
+    fn search(&mut self, root: &Path, include_incorrect: bool) {
+        let mut folders = vec![root.to_owned()];
         // The last folder is the next one: so their entries are put there in reverse order.
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
@@ -66,13 +67,15 @@ impl Candidates {
                 let path = entry.path();
                 // Links to folders may lead round in circles; those to files do not.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let is_incorrect = if is_folder { is_error(&entry.file_name()) } else { is_put_aside(&path) };
-                if is_incorrect && !include_incorrect {
-                    self.incorrect += 1;
+                if is_folder && is_error(&entry.file_name()) {
+                    // What else lies there are copies of files, which are no results.
+                    self.found.push(Candidate { path: path.join(EXCEPTION), within: Some(root.to_owned()) });
                 } else if is_folder {
                     within.push(path);
-                } else if path.is_file() && (is_exception(&path) || may_be_a_result(&path)) {
-                    self.found.push(Candidate { path, named: false });
+                } else if is_put_aside(&path) && !include_incorrect {
+                    self.incorrect += 1;
+                } else if path.is_file() && may_be_a_result(&path) {
+                    self.found.push(Candidate { path, within: Some(root.to_owned()) });
                 }
             }
             folders.extend(within.into_iter().rev());
@@ -118,6 +121,9 @@ mod tests {
         write("in/a/fio.out", "fio: hello\n{\n");
         write("in/a/notes.txt", "nothing here {");
         write("in/a/__error0__/exception", "no disk");
+        write("in/a/__error0__/FILES/fio.json", "{}");
+        write("in/P/fio/0000/result.json", "[]");
+        write("in/P/fio/odd/result.json", "[]");
         let named = write("x.txt", "");
         let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
         link("../x.txt", "in/c.json");
@@ -128,8 +134,10 @@ mod tests {
             let names = found.iter().map(|file| file.path.strip_prefix(folder.path()).unwrap().display().to_string());
             (names.collect::<Vec<_>>().join(" "), failed.len(), incorrect)
         };
-        assert_eq!(found(false), ("x.txt in/b.json in/c.json in/a/fio.out".to_owned(), 1, 1));
+        let numbered = "x.txt in/b.json in/c.json in/P/fio/0000/result.json";
+        let others = "in/a/__error0__/exception in/a/fio.out";
+        assert_eq!(found(false), (format!("{numbered} {others}"), 1, 1));
         assert_eq!(candidates(&["/dev/null".into()], false).failed.len(), 1);
-        assert_eq!(found(true), ("x.txt in/b.json in/c.json in/a/fio.out in/a/__error0__/exception".to_owned(), 1, 0));
+        assert_eq!(found(true), (format!("{numbered} in/P/fio/odd/result.json {others}"), 1, 0));
     }
 }

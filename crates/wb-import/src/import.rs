@@ -26,8 +26,7 @@ pub struct Request<'a> {
     pub format: Option<Format>,
     /// What cells are called.
     pub names: Names,
-    /// Whether errors (`__error…__`), iterations that failed (`NAME-failN`) and results under serials that are no numbers
-    /// are imported too.
+    /// Whether iterations that failed (`NAME-failN`) and results under serials that are no numbers are imported too.
     pub include_incorrect: bool,
     /// Whether a file that cannot be imported ends it.
     pub strict: bool,
@@ -63,7 +62,7 @@ pub struct Report {
     pub files: Vec<FileReport>,
     /// Files of folders that are no results of any known format.
     pub passed_over: usize,
-    /// Errors, and results under serials that are no numbers, that were not asked for.
+    /// Results under serials that are no numbers, left out.
     pub incorrect: usize,
 }
 
@@ -126,7 +125,7 @@ pub fn import(request: &Request<'_>) -> Result<Report, ImportError> {
     for candidate in found {
         match source(&candidate, request) {
             Ok(source) => sources.push(source),
-            Err(ReadError::Unknown) if !candidate.named => report.passed_over += 1,
+            Err(ReadError::Unknown) if candidate.within.is_some() => report.passed_over += 1,
             Err(why) => report.files.push(FileReport { path: candidate.path, became: Err(why) }),
         }
     }
@@ -173,7 +172,7 @@ fn source(candidate: &Candidate, request: &Request<'_>) -> Result<Source, ReadEr
     let sha256 = Sha256::of(&bytes);
     let text = String::from_utf8_lossy(&bytes);
     let (format, place, mut foreign) = if is_exception(path) {
-        let (place, foreign) = error(path, &text);
+        let (place, foreign) = error(path, candidate.within.as_deref(), &text);
         (Format::Pbench, place, foreign)
     } else {
         let Request { format, include_incorrect, .. } = *request;

@@ -16,7 +16,7 @@ const METADATA: &str = "RUNPERF_METADATA";
 /// A test's results.
 const RESULT: &str = "result.json";
 /// An error's text.
-const EXCEPTION: &str = "exception";
+pub(crate) const EXCEPTION: &str = "exception";
 
 /// The profile and the serial that folders say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,29 +54,69 @@ pub(crate) fn place(path: &Path) -> Place {
     }
 }
 
-/// An error, as a cell that failed.
-pub(crate) fn error(path: &Path, text: &str) -> (Place, Foreign) {
+/// Where in a build an error lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Build,
+    Profile,
+    Test,
+    Serial,
+    /// In no build, or deeper than a serial.
+    Elsewhere,
+}
+
+impl Level {
+    /// Of an error's text. Its build is the nearest folder with metadata, or else the folder that was imported.
+    fn of(path: &Path, within: Option<&Path>) -> Self {
+        let within = within.and_then(|folder| std::path::absolute(folder).ok());
+        let levels = [Self::Build, Self::Profile, Self::Test, Self::Serial];
+        let at = |is_root: &dyn Fn(&Path) -> bool| {
+            levels.into_iter().zip(path.ancestors().skip(2)).find(|(_, folder)| is_root(folder)).map(|(level, _)| level)
+        };
+        at(&is_build).or_else(|| at(&|folder| Some(folder) == within.as_deref())).unwrap_or(Self::Elsewhere)
+    }
+}
+
+/// An error as a cell that failed, whose name no other error of its build has. `within` is the folder that was imported,
+/// if one was.
+pub(crate) fn error(path: &Path, within: Option<&Path>, text: &str) -> (Place, Foreign) {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // In the folder of a build, of a profile, of a test or of a serial.
-    let depth = (2..6).find(|level| full.ancestors().nth(*level).is_some_and(is_build)).map_or(0, |level| level - 2);
-    let test = (depth >= 2).then(|| name(&full, depth)).flatten();
-    let serial = (depth == 3).then(|| name(&full, 2)).flatten();
-    let place = match depth {
-        0 => Place::default(),
-        depth => Place::of(&full, depth + 1, serial.and_then(|serial| slug(serial).parse().ok())),
+    let names = |levels: &[usize]| levels.iter().filter_map(|level| name(&full, *level)).collect::<Vec<_>>().join("-");
+    let (profile, test, error) = match Level::of(&full, within) {
+        // A name of its own, since the profile is Localhost where none is known.
+        Level::Build => (None, None, format!("build-{}", names(&[1]))),
+        Level::Profile => (Some(2), None, names(&[1])),
+        Level::Test => (Some(3), name(&full, 2), names(&[1])),
+        Level::Serial => (Some(4), name(&full, 3), names(&[2, 1])),
+        Level::Elsewhere => (None, None, below(&full, within)),
     };
+    // run-perf numbers what it tried again from 0, with as few digits as there are: that is no serial of ours.
+    let serial = match profile {
+        Some(4) => name(&full, 2).and_then(|serial| slug(serial).parse().ok()),
+        _ => None,
+    };
+    let place = profile.map_or_else(Place::default, |profile| Place::of(&full, profile, serial));
     let (test, summary) = match test {
         Some(test) => pbench::test(test),
         None => (named("run-perf"), "what run-perf itself did".to_owned()),
     };
     let mut cell = ForeignCell::new(test, summary);
-    cell.axis("error", name(&full, 1).unwrap_or_default());
+    cell.axis("error", error);
     let words: Vec<&str> = text.split_whitespace().collect();
     let said = if words.is_empty() { "an error without a text".to_owned() } else { words.join(" ") };
     cell.samples.push(ForeignSample { failure: Some(said), ..ForeignSample::at(EXCEPTION) });
     let mut foreign = Foreign::default();
     foreign.add(cell);
     (place, foreign)
+}
+
+/// The folders from the imported one down to an error's, joined; of an error that was named itself, its own.
+fn below(path: &Path, within: Option<&Path>) -> String {
+    let within = within.and_then(|folder| std::path::absolute(folder).ok());
+    let folder = path.parent().unwrap_or(path);
+    let relative = within.and_then(|within| folder.strip_prefix(within).ok()).or(folder.file_name().map(Path::new));
+    let names = relative.into_iter().flat_map(Path::components);
+    names.map(|name| name.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("-")
 }
 
 impl Place {
@@ -146,17 +186,26 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_cells_that_failed_as_far_as_they_say_which() {
+    fn errors_are_cells_that_failed_each_with_a_name_of_its_own() {
         let root = build(&["b/RUNPERF_METADATA"]);
-        let of = |path: &str, text: &str| {
-            let (place, foreign) = error(&root.path().join("b").join(path), text);
+        let of = |folder: &str, path: &str, text: &str| {
+            let folder = root.path().join(folder);
+            let (place, foreign) = error(&folder.join(path), Some(&folder), text);
             let cell = &foreign.cells[0];
             format!("{} {} {}: {}", told(&place), cell.test, cell.case(), cell.samples[0].failure.as_ref().unwrap())
         };
-        let wanted = "P 0001 pbench-fio error=__error0__: no disk";
-        assert_eq!(of("P/fio/0001/__error0__/exception", "no\n disk\n"), wanted);
-        assert_eq!(of("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
-        assert_eq!(of("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
-        assert_eq!(of("__error0__/exception", ""), "- - run-perf error=__error0__: an error without a text");
+        for folder in ["b", "without-metadata"] {
+            let of = |path: &str, text: &str| of(folder, path, text);
+            let numbered = "P 0001 pbench-fio error=0001-__error0__: no disk";
+            assert_eq!(of("P/fio/0001/__error0__/exception", "no\n disk\n"), numbered);
+            assert_eq!(of("P/fio/2/__error0__/exception", "x"), "P - pbench-fio error=2-__error0__: x");
+            assert_eq!(of("P/fio/__error0__/exception", "x"), "P - pbench-fio error=__error0__: x");
+            assert_eq!(of("P/__error0__/exception", "x"), "P - run-perf error=__error0__: x");
+            assert_eq!(of("__error0__/exception", ""), "- - run-perf error=build-__error0__: an error without a text");
+        }
+        assert_eq!(
+            of(".", "a/P/fio/0/deeper/__error0__/exception", "x"),
+            "- - run-perf error=a-P-fio-0-deeper-__error0__: x"
+        );
     }
 }

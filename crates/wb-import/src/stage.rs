@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest, Origin};
+use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportedSample, ImportedTest, Origin};
 use wb_model::param::differences;
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
 use wb_record::{Attempt, CellDefinition, History, RecordError, RunFolder};
@@ -135,7 +135,7 @@ impl<'a> Stage<'a> {
                 retakes: 0,
                 min_time: None,
                 unsupported: None,
-                provenance: BTreeMap::from([("imported from".to_owned(), source.format.to_string())]),
+                provenance: BTreeMap::from([(IMPORTED_FROM.to_owned(), source.format.to_string())]),
             }),
             samples: Vec::new(),
             origins,

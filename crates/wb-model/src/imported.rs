@@ -13,6 +13,9 @@ use crate::{Metric, Sha256, TestName};
 /// The name of the artefact that holds an [`ImportedSample`].
 pub const ARTEFACT: &str = "imported.json";
 
+/// Under which name the provenance of a cell has the format of the files that its samples come from.
+pub const IMPORTED_FROM: &str = "imported from";
+
 /// A test whose samples another program took, as `tests.d/NAME.toml` of the run folder defines it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

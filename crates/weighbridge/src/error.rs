@@ -114,7 +114,7 @@ impl Diagnostic for Error {
             Self::Usage { help, .. } | Self::Nothing { help, .. } | Self::FellShort { help, .. } => {
                 Some(Box::new(help))
             }
-            Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Profile(unknown)) => {
+            Self::Unknown(unknown) | Self::Source(wb_compare::SourceError::Unknown(unknown)) => {
                 Some(Box::new(instead(unknown)))
             }
             Self::Undo(wb_sys::undo::UndoError::Io { source, .. })

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::told::Difference;
-use crate::id::Statistic;
+use crate::id::{Naming, Statistic};
 use crate::source::{EMULATED, KEY};
 use crate::statistical::{self, ENOUGH_SAMPLES, NoiseUse, Unit, Verdict};
 use crate::tolerance::Status;
 
 /// A way to compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// Differences in percent against a limit, as run-perf does.
@@ -92,36 +92,58 @@ impl Decided {
     }
 }
 
+/// What a check comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Decision {
+    pub(super) by: Method,
+    pub(super) decided: Decided,
+    /// Whether it is inconclusive because a side has fewer than [`ENOUGH_SAMPLES`], whatever its figures.
+    pub(super) too_few_samples: bool,
+}
+
+/// What a check comes to, by the `requested` method or else by the one that its evidence permits.
+///
+/// Without a requested method statistics decide on own and imported runs, which are inconclusive with too few samples:
+/// less evidence must not decide more. Folders of run-perf, whose users compare few samples, are then left to
+/// tolerances.
+///
 /// Standard deviations have no test of their own: where statistics decide on the mean, one that is beyond its tolerance
 /// differs, and decides nothing.
 pub(super) fn decide(
     statistic: Statistic,
+    naming: Naming,
     status: Status,
     found: Option<&statistical::Check>,
-    method: Option<Method>,
+    requested: Option<Method>,
     differences: &[Difference],
-) -> (Method, Decided) {
-    // A model of noise was learnt from many samples, whatever the sides have.
-    let enough = |check: &statistical::Check| {
-        check.units.unit == Unit::Runs
-            || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
-            || matches!(check.noise, Some(NoiseUse::Used { .. }))
-    };
-    let by_statistics = match method {
+) -> Decision {
+    let by_statistics = match requested {
         Some(Method::Tolerance) => None,
         Some(Method::Statistical) => found,
-        None => found.filter(|check| enough(check)),
+        None => found.filter(|check| naming == Naming::Weighbridge || is_enough(check)),
     };
-    let method = if by_statistics.is_some() { Method::Statistical } else { Method::Tolerance };
-    if differences.iter().any(|difference| difference.name == KEY || difference.name == EMULATED) {
-        return (method, Decided::Incomparable);
-    }
+    let by = if by_statistics.is_some() { Method::Statistical } else { Method::Tolerance };
+    let is_incomparable = differences.iter().any(|difference| difference.name == KEY || difference.name == EMULATED);
+    let too_few_samples = requested.is_none()
+        && !is_incomparable
+        && status.is_compared()
+        && by_statistics.is_some_and(|check| !is_enough(check));
     let decided = match (by_statistics, status) {
+        _ if is_incomparable => Decided::Incomparable,
+        _ if too_few_samples => Decided::Inconclusive,
         (Some(check), _) if statistic == Statistic::Mean => of_verdict(check.verdict),
         (Some(_), Status::Improvement | Status::Regression) => Decided::Differs,
         (_, status) => of_status(status),
     };
-    (method, decided)
+    Decision { by, decided, too_few_samples }
+}
+
+/// Whether both sides have samples enough for statistics. A model of noise was learnt from many samples, whatever the
+/// sides have.
+fn is_enough(check: &statistical::Check) -> bool {
+    check.units.unit == Unit::Runs
+        || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
+        || matches!(check.noise, Some(NoiseUse::Used { .. }))
 }
 
 fn of_verdict(verdict: Verdict) -> Decided {

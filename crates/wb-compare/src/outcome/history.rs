@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::decide::decide;
+use super::decide::{Decision, decide};
 use super::told::{Difference, differences_of};
 use super::{Decided, Method, Totals};
 use crate::build::{Builds, ParamsId, Row};
@@ -93,7 +93,7 @@ impl<'a> History<'a> {
                 None => {}
             }
         }
-        totals.invalid += self.tolerances.errors(build).count();
+        totals.errors = self.tolerances.errors(build).count();
         for group in self.tolerances.groups.iter().filter(|group| self.decides(group, build)) {
             match group.cell(build).map(|cell| cell.status) {
                 Some(Status::Regression) => totals.groups_lost += 1,
@@ -139,7 +139,9 @@ impl<'a> History<'a> {
             let differences = self.differing(check.row, build, compared);
             let differing = differences.map_or(&[][..], |place| &self.differences[place]);
             let by_statistics = found.map(|(_, found)| *found);
-            let (decided_by, decided) = decide(check.statistic, status, by_statistics, self.method, differing);
+            let naming = tolerances.id(at).naming;
+            let Decision { by: decided_by, decided, .. } =
+                decide(check.statistic, naming, status, by_statistics, self.method, differing);
             Some(Kept { decided, decided_by, found: found.map(|(place, _)| *place), differences })
         });
         kept.collect()

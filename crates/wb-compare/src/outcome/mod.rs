@@ -4,7 +4,10 @@
 
 mod decide;
 mod history;
+mod reason;
 mod told;
+
+use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -15,18 +18,20 @@ pub use decide::{Decided, Method};
 pub use history::{History, Judged};
 pub use told::{Difference, Interval, RunTold, Statistics};
 
-use crate::build::Builds;
+use crate::build::{Builds, SampleCounts};
 use crate::id::Statistic;
 use crate::tolerance::{Cell, Status, totals::Exit};
 use crate::{statistical, tolerance};
 use decide::decide;
+use reason::Reasons;
 
 /// A comparison of builds: the last one against the first, those between being history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// The builds, the source first and the destination last.
     pub builds: Vec<BuildTold>,
-    /// The method that was asked to decide; none: statistics where both sides have enough samples, tolerances elsewhere.
+    /// The requested method; none: statistics where both sides have enough samples, tolerances on run-perf's folders that
+    /// have fewer, and nothing on other runs that do.
     pub method: Option<Method>,
     /// Every check, in the builds' order.
     pub checks: Vec<Checked>,
@@ -34,9 +39,11 @@ pub struct Outcome {
     pub groups: Vec<Grouped>,
     /// How many primary checks came to what, and the others.
     pub totals: Totals,
-    /// What the program's exit says: 0 no regression, 2 regression, 3 something missing or invalid, 4 nothing
-    /// comparable.
+    /// What the program's exit says: 0 no regression, 2 regression, 3 something missing, invalid or ended in an error, 4
+    /// nothing comparable.
     pub exit: u8,
+    /// The methods by which something regressed; empty unless the exit is 2.
+    pub regressed_by: Vec<Method>,
 }
 
 /// One build.
@@ -46,8 +53,10 @@ pub struct BuildTold {
     pub name: String,
     /// Its runs.
     pub runs: Vec<RunTold>,
-    /// Errors of tests that stand for results: `PROFILE/TEST/SERIAL`, and what happened.
+    /// Tests and cells that ended in an error: `PROFILE/TEST/SERIAL`, of an own run with `:CASE`, and what happened.
     pub errors: Vec<(String, String)>,
+    /// Counted samples of its runs; none where their results do not record what disturbed them.
+    pub samples: Option<SampleCounts>,
 }
 
 /// A statistic of a metric of a case, in all builds.
@@ -89,6 +98,8 @@ pub struct Checked {
     pub decided_by: Method,
     /// What follows.
     pub decided: Decided,
+    /// Why nothing could be decided, where that is known: the error that stands for a side's value, or too few samples.
+    pub reason: Option<String>,
     /// Parameters in which both sides differ.
     pub differences: Vec<Difference>,
 }
@@ -130,8 +141,10 @@ pub struct Totals {
     pub inconclusive: usize,
     /// On one side alone.
     pub missing: usize,
-    /// Without a number that counts; errors of tests are among them.
+    /// Without a number that counts.
     pub invalid: usize,
+    /// Tests and cells that ended in an error, in the first build and in the last.
+    pub errors: usize,
     /// Defined otherwise on both sides, so that nothing was compared.
     pub incomparable: usize,
     /// Checks that decide nothing.
@@ -172,11 +185,11 @@ impl Totals {
 
     fn exit(&self, comparable: bool, fail_on_gain: bool) -> Exit {
         let gains = if fail_on_gain { self.gains + self.groups_gained } else { 0 };
-        if !comparable {
+        if !comparable && self.errors == 0 {
             Exit::NothingComparable
         } else if self.losses + self.groups_lost + gains > 0 {
             Exit::Regression
-        } else if self.missing + self.invalid + self.incomparable > 0 {
+        } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
             Exit::Incomplete
         } else {
             Exit::Fine
@@ -197,9 +210,10 @@ impl Outcome {
         // What neither side has is told nowhere.
         let cells = |last| (0..tolerances.checks.len()).filter_map(move |at| Some((at, tolerances.cell(at, last)?)));
         let told: Vec<(usize, &Cell)> = last.into_iter().flat_map(cells).collect();
+        let reasons = Reasons::new(builds);
         let checked = |&(at, cell): &(usize, &Cell)| {
             let found = statistics.and_then(|statistics| statistics.of(tolerances.checks[at].row));
-            Self::checked(builds, tolerances, at, cell, found, method)
+            Self::checked(builds, tolerances, at, cell, found, method, &reasons)
         };
         let checks: Vec<Checked> = told.par_iter().map(checked).collect();
         // What is not told says nothing against it.
@@ -212,14 +226,29 @@ impl Outcome {
         for check in &checks {
             if check.primary { totals.add(check.decided) } else { totals.not_primary += 1 }
         }
-        totals.invalid += last.map_or(0, |last| tolerances.errors(last).count());
+        totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
         totals.groups_lost = deciding.clone().filter(|group| group.status == Status::Regression).count();
         totals.groups_gained = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.decided.is_compared());
-        let exit = totals.exit(comparable, fail_on_gain).code();
+        let exit = totals.exit(comparable, fail_on_gain);
+        let regressed_by = match exit {
+            Exit::Regression => regressed_by(&checks, &groups, fail_on_gain),
+            Exit::Fine | Exit::Incomplete | Exit::NothingComparable => Vec::new(),
+        };
         let builds = builds.list().iter().map(BuildTold::of).collect();
-        Self { builds, method, checks, groups, totals, exit }
+        Self { builds, method, checks, groups, totals, exit: exit.code(), regressed_by }
+    }
+
+    /// The errors of the first build and of the last: the build's name, the place, and what happened.
+    pub fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let ends = match &self.builds[..] {
+            [first, .., last] => vec![first, last],
+            one => one.iter().collect(),
+        };
+        ends.into_iter().flat_map(|build| {
+            build.errors.iter().map(move |(place, text)| (build.name.as_str(), place.as_str(), text.as_str()))
+        })
     }
 
     fn checked(
@@ -229,22 +258,24 @@ impl Outcome {
         cell: &Cell,
         found: Option<&statistical::Check>,
         method: Option<Method>,
+        reasons: &Reasons<'_>,
     ) -> Checked {
         let check = tolerances.checks[at];
         let id = tolerances.id(at);
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let all = 0..builds.list().len();
         let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).known()).collect();
+        let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = told::differences(builds, check.row);
-        let (decided_by, decided) = decide(check.statistic, cell.status, found, method, &differences);
+        let decision = decide(check.statistic, id.naming, cell.status, found, method, &differences);
         Checked {
             id: id.text(),
             statistic: check.statistic,
             primary: check.primary,
             direction: tolerances.options.directions.of(id.class, id.metric),
-            src: values.first().copied().flatten(),
-            dst: values.last().copied().flatten(),
+            src: ends[0],
+            dst: ends[1],
             values,
             raw: finite(cell.raw),
             score: finite(cell.score),
@@ -253,12 +284,31 @@ impl Outcome {
             status: cell.status,
             statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
             why: tolerances.parts(at, all.end - 1).iter().map(told::part).collect(),
-            statistics: found.filter(|_| check.statistic == Statistic::Mean).map(Statistics::of),
-            decided_by,
-            decided,
+            statistics: found.filter(|_| check.statistic == Statistic::Mean).map(|found| Statistics::of(found, builds)),
+            decided_by: decision.by,
+            decided: decision.decided,
+            reason: reasons.of(&id, decision, found, ends),
             differences,
         }
     }
+}
+
+/// The methods by which checks or groups are worse, or better where that fails as well.
+fn regressed_by(checks: &[Checked], groups: &[Grouped], fail_on_gain: bool) -> Vec<Method> {
+    let failed = |check: &&Checked| match check.decided {
+        Decided::Loss => check.primary,
+        Decided::Gain => check.primary && fail_on_gain,
+        _ => false,
+    };
+    let group_failed = |group: &Grouped| match group.status {
+        Status::Regression => group.decides,
+        Status::Improvement => group.decides && fail_on_gain,
+        _ => false,
+    };
+    let by_groups = groups.iter().any(group_failed).then_some(Method::Tolerance);
+    let methods = checks.iter().filter(failed).map(|check| check.decided_by).chain(by_groups);
+    let methods: BTreeSet<Method> = methods.collect();
+    methods.into_iter().collect()
 }
 
 /// The groups of a build; they decide where the method of tolerances does for all of their members.

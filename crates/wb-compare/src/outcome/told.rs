@@ -37,6 +37,9 @@ pub struct Statistics {
     pub n: [usize; 2],
     /// What they are.
     pub unit: Unit,
+    /// How many of each side's samples something outside the workload disturbed; none where its results do not record
+    /// that.
+    pub disturbed: [Option<usize>; 2],
     /// How large a difference matters, in percent.
     pub threshold: f64,
     /// What became of the models of noise; none without any.
@@ -75,11 +78,11 @@ pub struct Difference {
 
 impl BuildTold {
     pub(super) fn of(build: &Build) -> Self {
-        let errors = build.runs.iter().flat_map(|run| &run.errors);
         Self {
             name: build.name.clone(),
             runs: build.runs.iter().map(RunTold::of).collect(),
-            errors: errors.map(|error| (error.place.clone(), error.text.clone())).collect(),
+            errors: build.errors().map(|error| (error.place.clone(), error.text.clone())).collect(),
+            samples: build.sample_counts(),
         }
     }
 }
@@ -107,7 +110,8 @@ impl RunTold {
 }
 
 impl Statistics {
-    pub(super) fn of(check: &statistical::Check) -> Self {
+    pub(super) fn of(check: &statistical::Check, builds: &Builds) -> Self {
+        let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(check.row));
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         let interval = check.effect.and_then(|effect| effect.interval);
         Self {
@@ -117,6 +121,7 @@ impl Statistics {
             p: check.p,
             n: [check.units.src, check.units.dst],
             unit: check.units.unit,
+            disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: check.threshold,
             noise: check.noise.clone(),
             needs: check.needs,

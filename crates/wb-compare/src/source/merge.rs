@@ -4,7 +4,7 @@ use super::parsed::Parsed;
 use super::runperf::folder::ResultFile;
 use super::warning::Oddity;
 use super::{Place, SourceError};
-use crate::build::{Builds, ParamsId, Reading, RowKey};
+use crate::build::{Builds, ParamsId, Reading, RowKey, RunError, SampleCounts};
 use crate::id::Statistic;
 use crate::names::Name;
 
@@ -25,8 +25,14 @@ pub(super) fn merge(
             builds.params.insert_full(set.iter().map(|(name, value)| (here(name), here(value))).collect()).0 as u32
         })
         .collect();
+    let errors = parsed.errors.iter().map(|(case, text)| RunError {
+        place: format!("{profile}/{}/{}:{}", file.test, file.serial, parsed.names.text(*case)),
+        text: text.clone(),
+    });
     let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
     let run = &mut builds.list[place.build].runs[place.run];
+    run.errors.extend(errors);
+    run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(SampleCounts::plus);
     let before = run.samples.len();
     run.samples.extend_from_slice(&parsed.samples);
     if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {

@@ -4,6 +4,7 @@
 //! ([`merge`]), so that the outcome does not depend on which was read first.
 
 mod merge;
+mod pairing;
 pub(crate) mod parsed;
 pub(crate) mod runperf;
 mod warning;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::build::{Build, Builds, Run};
+use crate::build::{Build, Builds, Run, RunError};
 use crate::metadata::Metadata;
 use crate::unknown::{Unknown, names};
 use merge::merge;
@@ -39,14 +40,16 @@ pub struct Source {
 }
 
 /// How folders are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Take errors (`__error*__`), failed iterations (`*-failN`) and results under serials that are no numbers too.
+    /// Read failed iterations (`*-failN`) and results under serials that are no numbers too.
     pub include_incorrect: bool,
     /// Whatever is odd is an error.
     pub strict: bool,
     /// Hold what software did in the place of a processor against what a processor did.
     pub allow_emulated: bool,
+    /// Parameters in which cells may differ and be compared all the same.
+    pub allow_different: BTreeSet<String>,
 }
 
 /// What was read.
@@ -84,9 +87,9 @@ pub enum SourceError {
         /// Which.
         path: PathBuf,
     },
-    /// A profile is to be taken for another, and one of them is nowhere.
+    /// A profile or parameter that the builds do not have.
     #[error(transparent)]
-    Profile(#[from] Unknown),
+    Unknown(#[from] Unknown),
     /// Something odd, where that was to be an error.
     #[error("{}", _0.error())]
     Strict(Warning),
@@ -157,7 +160,8 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
             };
             build.runs.push(Run { path: path.to_owned(), metadata: said, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
-                run.errors = folder.errors;
+                let errors = folder.errors.into_iter().filter_map(|error| renamed(error, source, at, &sources[0]));
+                run.errors = errors.collect();
             }
         }
         read.builds.list.push(build);
@@ -165,12 +169,18 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
     mapped_profiles_are_there(sources, &read.builds, &files)?;
     // Memory for a file's text is taken once a thread: the system clears whatever is taken anew.
     let parsed: Vec<_> = files.par_iter().map_init(Vec::new, |text, (_, file)| parse(file, options, text)).collect();
-    for ((place, file), parsed) in files.into_iter().zip(parsed) {
-        match parsed {
+    let file = |((place, file), content): ((Place, ResultFile), Result<Parsed, Oddity>)| {
+        let profile = compared_as(&file.profile, &sources[place.build], place.build, &sources[0]).map(str::to_owned);
+        pairing::Source { place, profile, file, content }
+    };
+    let mut files: Vec<pairing::Source> = files.into_iter().zip(parsed).map(file).collect();
+    pairing::check_parameters(&files, &read.builds.list, &options.allow_different)?;
+    pairing::pair(&mut files, &options.allow_different);
+    for pairing::Source { place, profile, file, content } in files {
+        match content {
             Ok(parsed) => {
-                let profile = sources[place.build].compared_as(&file.profile);
-                let profile = profile.filter(|name| place.build == 0 || !sources[0].gives_away(name));
-                let odd = profile.map(|profile| merge(&mut read.builds, place, profile, &file, &parsed)).transpose()?;
+                let odd =
+                    profile.map(|profile| merge(&mut read.builds, place, &profile, &file, &parsed)).transpose()?;
                 let odd = parsed.odd.into_iter().chain(odd.flatten());
                 read.warnings.extend(odd.map(|what| Warning { path: file.path.clone(), what }));
             }
@@ -181,6 +191,19 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
         Some(first) if options.strict => Err(SourceError::Strict(first.clone())),
         _ => Ok(read),
     }
+}
+
+/// What a profile of a source is compared as, by the source's place; none where it is left out.
+fn compared_as<'a>(profile: &'a str, source: &'a Source, at: usize, first: &Source) -> Option<&'a str> {
+    source.compared_as(profile).filter(|name| at == 0 || !first.gives_away(name))
+}
+
+/// An error with the profile that its source's profile is compared as; none where that profile is left out.
+fn renamed(error: RunError, source: &Source, at: usize, first: &Source) -> Option<RunError> {
+    let RunError { place, text } = error;
+    let (profile, rest) = place.split_once('/')?;
+    let place = format!("{}/{rest}", compared_as(profile, source, at, first)?);
+    Some(RunError { place, text })
 }
 
 /// Whether the profiles that are taken for others are in their build, and the others in another one.
@@ -221,7 +244,10 @@ fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result
     let text = std::str::from_utf8(text).map_err(Oddity::malformed)?;
     let parsed = match file.layout {
         Layout::RunPerf => runperf::result::parse(text, options.include_incorrect),
-        Layout::Weighbridge => weighbridge::parse(text, options.allow_emulated),
+        Layout::Weighbridge => {
+            let keys = pairing::reduced_keys(&file.path, &options.allow_different);
+            weighbridge::parse(text, options.allow_emulated, &keys)
+        }
     };
     parsed.map_err(Oddity::malformed)
 }

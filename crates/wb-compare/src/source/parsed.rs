@@ -5,7 +5,7 @@ use std::ops::Range;
 use wb_model::{Class, Direction};
 
 use super::warning::Oddity;
-use crate::build::Value;
+use crate::build::{SampleCounts, Value};
 use crate::id::Naming;
 use crate::names::{Name, Names, Set};
 
@@ -22,6 +22,10 @@ pub(crate) struct Parsed {
     pub(crate) odd: Vec<Oddity>,
     /// Which way is better, where the file says so.
     pub(crate) directions: Vec<(Class, Name, Direction)>,
+    /// Why cases have no value, where the file records it.
+    pub(crate) errors: Vec<(Name, String)>,
+    /// Its counted samples; none where it does not record what disturbed them.
+    pub(crate) sample_counts: Option<SampleCounts>,
 }
 
 /// What a file says of one metric.

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use wb_model::{Class, Direction, secrets::masked_words};
+use wb_model::imported::IMPORTED_FROM;
+use wb_model::{CellOutcome, Class, Direction, counted, secrets::masked_words};
 use wb_record::{RecordError, RunFolder};
 
 use super::parsed::{Parsed, ParsedMetric};
-use crate::build::Value;
+use crate::build::{SampleCounts, Value};
 use crate::id::Naming;
 use crate::metadata::Metadata;
 
@@ -41,6 +42,8 @@ struct Cell<'a> {
     params: BTreeMap<String, serde_json::Value>,
     #[serde(borrow, default)]
     provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    #[serde(default)]
+    outcome: Option<CellOutcome>,
     #[serde(borrow)]
     metrics: Vec<Metric<'a>>,
     #[serde(borrow)]
@@ -86,13 +89,20 @@ struct Sample<'a> {
     values: BTreeMap<Cow<'a, str>, f64>,
 }
 
-/// Reads a file.
+/// Reads a file; `keys` are definition keys by cell, in the place of the file's own.
 ///
 /// Errors: it is no JSON, or not of this schema.
-pub(super) fn parse(text: &str, allow_emulated: bool) -> Result<Parsed, serde_json::Error> {
+pub(super) fn parse(
+    text: &str,
+    allow_emulated: bool,
+    keys: &BTreeMap<String, String>,
+) -> Result<Parsed, serde_json::Error> {
     let SerialResult { cells } = serde_json::from_str(text)?;
     let mut parsed = Parsed { naming: Naming::Weighbridge, ..Parsed::default() };
-    for cell in cells {
+    for mut cell in cells {
+        if let Some(key) = keys.get(cell.cell.as_ref()) {
+            cell.key = Cow::Borrowed(key);
+        }
         take(&mut parsed, &cell, allow_emulated);
     }
     Ok(parsed)
@@ -104,11 +114,32 @@ impl Cell<'_> {
         let mut of_workers = self.provenance.iter().filter(|(name, _)| name.split('@').next() == Some(EMULATED));
         of_workers.any(|(_, value)| value == "true")
     }
+
+    /// Why it has no value; none where it has one.
+    fn error(&self) -> Option<String> {
+        match self.outcome.as_ref()? {
+            CellOutcome::Failed { reason } => Some(reason.clone()),
+            CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
+            CellOutcome::Partial { valid: 0, wanted } => Some(format!("0 of {}", counted(*wanted, "sample"))),
+            CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
+        }
+    }
+
+    /// Its counted samples; none where another program took them, which does not record what disturbed them.
+    fn sample_counts(&self) -> Option<SampleCounts> {
+        let counted = || self.samples.iter().filter(|sample| sample.counted);
+        let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
+        let is_imported = self.provenance.contains_key(IMPORTED_FROM);
+        (!is_imported).then(|| SampleCounts { counted: counted().count(), disturbed })
+    }
 }
 
 fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
     let case = cell.cell.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
+    parsed.errors.extend(cell.error().map(|text| (case, text)));
+    parsed.sample_counts =
+        [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(SampleCounts::plus);
     let params: Vec<_> = cell
         .params
         .iter()
@@ -213,6 +244,7 @@ mod tests {
 
     const RESULT: &str = r#"{"cells": [{
         "cell": "Localhost/himeno/0000:grid=XS,threads=1", "key": "7a9f", "summary": "s", "params": {"grid": "XS", "threads": 1},
+        "outcome": {"outcome": "partial", "valid": 2, "wanted": 6},
         "metrics": [
             {"metric": {"name": "throughput", "class": "throughput", "unit": "mflops", "direction": "higher", "primary": true},
              "worker": null, "summary": {"mean": 3.5, "stddev_percent": 7.0}},
@@ -226,7 +258,7 @@ mod tests {
 
     #[test]
     fn counted_samples_are_read_by_metric_and_worker() {
-        let parsed = parse(RESULT, false).unwrap();
+        let parsed = parse(RESULT, false, &BTreeMap::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!((first.mean, first.stddev, first.primary), (Value::Known(3.5), Value::Known(7.0), true));
         assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));
@@ -235,6 +267,29 @@ mod tests {
         assert_eq!(&parsed.samples[second.samples.clone()], [0.5]);
         assert_eq!(parsed.names.text(first.case), "grid=XS,threads=1");
         assert_eq!(parsed.params[first.params].len(), 3);
+        assert_eq!(parsed.sample_counts, Some(SampleCounts { counted: 2, disturbed: 1 }));
+        assert!(parsed.errors.is_empty());
+    }
+
+    #[test]
+    fn a_cell_without_a_value_is_an_error_with_its_reason() {
+        let error = |outcome: &str| {
+            let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "wanted": 6}"#, outcome);
+            let parsed = parse(&text, false, &BTreeMap::new()).unwrap();
+            parsed.errors.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+        };
+        let failed = r#"{"outcome": "failed", "reason": "crashed (fio: exit status 7)"}"#;
+        assert_eq!(error(failed), ["crashed (fio: exit status 7)"]);
+        let unsupported = r#"{"outcome": "unsupported", "reason": "no SCTP"}"#;
+        assert_eq!(error(unsupported), ["unsupported: no SCTP"]);
+        assert_eq!(error(r#"{"outcome": "partial", "valid": 0, "wanted": 6}"#), ["0 of 6 samples"]);
+        assert_eq!(error(r#"{"outcome": "measured"}"#), [""; 0]);
+    }
+
+    #[test]
+    fn what_disturbed_imported_samples_is_not_known() {
+        let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
+        assert_eq!(parse(&imported, false, &BTreeMap::new()).unwrap().sample_counts, None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! - A value that is not there on a side is missing and enters nothing; in run-perf it is −100.
 //! - The bands of minor gains and minor losses are alike; in run-perf every equal value is a minor loss.
 //! - What decides is losses alone, unless gains are asked to ([`totals`]); in run-perf gains fail a build as well.
-//! - Errors and failed iterations are read of every build or of none; run-perf never takes them of the source.
+//! - Failed iterations are read of every build or of none; run-perf never takes them of the source.
 //!
 //! Start with [`compare`].
 
@@ -20,7 +20,7 @@ pub mod totals;
 
 use rayon::prelude::*;
 
-use crate::build::{Builds, Row, RunError, Value};
+use crate::build::{Build, Builds, Row, RunError, Value};
 use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
 use crate::model::Model;
@@ -140,9 +140,10 @@ impl<'a> Comparison<'a> {
         wanted
     }
 
-    /// The errors of a build, which stand for results that it should have.
-    pub fn errors(&self, build: usize) -> impl Iterator<Item = &'a RunError> {
-        self.builds.list().get(build).into_iter().flat_map(|build| &build.runs).flat_map(|run| &run.errors)
+    /// The errors of the source and of a build, by its place from 1, each with the build that has it.
+    pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a RunError)> {
+        let sides = [self.builds.list().first(), self.builds.list().get(build)].into_iter().flatten();
+        sides.flat_map(|build| build.errors().map(move |error| (build, error)))
     }
 
     fn row_of_cells(&self, check: usize) -> &[Option<Cell>] {

@@ -36,12 +36,14 @@ impl Extend<Status> for Counts {
 /// What became of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Checks of primary metrics; errors of tests are among the invalid ones.
+    /// Checks of primary metrics.
     pub primary: Counts,
     /// All other checks, which decide nothing.
     pub others: Counts,
     /// Groups.
     pub groups: Counts,
+    /// Errors of tests, of the source and of the build.
+    pub errors: usize,
 }
 
 /// What a comparison ends with.
@@ -51,7 +53,7 @@ pub enum Exit {
     Fine,
     /// A primary check or a group is worse, or better where that was to count too.
     Regression,
-    /// A primary check is missing or invalid.
+    /// A primary check is missing or invalid, or a test ended in an error.
     Incomplete,
     /// No check has a number on both sides.
     NothingComparable,
@@ -75,11 +77,11 @@ impl Totals {
         let fails = |counts: &Counts| {
             counts.of(Status::Regression) + if fail_on_gain { counts.of(Status::Improvement) } else { 0 } > 0
         };
-        if self.primary.compared() + self.others.compared() == 0 {
+        if self.primary.compared() + self.others.compared() + self.errors == 0 {
             Exit::NothingComparable
         } else if fails(&self.primary) || fails(&self.groups) {
             Exit::Regression
-        } else if self.primary.compared() < self.primary.all() {
+        } else if self.primary.compared() < self.primary.all() || self.errors > 0 {
             Exit::Incomplete
         } else {
             Exit::Fine
@@ -95,7 +97,7 @@ impl Comparison<'_> {
             let counts = if check.primary { &mut totals.primary } else { &mut totals.others };
             counts.extend(self.cell(at, build).map(|cell| cell.status));
         }
-        totals.primary.extend(self.errors(build).map(|_| Status::Invalid));
+        totals.errors = self.errors(build).count();
         totals.groups.extend(self.groups.iter().filter_map(|group| Some(group.cell(build)?.status)));
         totals
     }
@@ -111,7 +113,11 @@ mod tests {
     use super::*;
 
     fn exit(primary: &[Status], groups: &[Status], fail_on_gain: bool) -> u8 {
-        let mut totals = Totals::default();
+        exit_with_errors(0, primary, groups, fail_on_gain)
+    }
+
+    fn exit_with_errors(errors: usize, primary: &[Status], groups: &[Status], fail_on_gain: bool) -> u8 {
+        let mut totals = Totals { errors, ..Totals::default() };
         totals.primary.extend(primary.iter().copied());
         totals.groups.extend(groups.iter().copied());
         totals.others.extend([Status::Missing, Status::Invalid]);
@@ -129,5 +135,14 @@ mod tests {
         assert_eq!(exit(&[Equal, Invalid], &[Equal], false), 3);
         assert_eq!(exit(&[Missing, Invalid], &[], false), 4);
         assert_eq!(exit(&[], &[], false), 4);
+    }
+
+    #[test]
+    fn an_error_counts_whatever_else_was_compared() {
+        use Status::*;
+        assert_eq!(exit_with_errors(1, &[Equal], &[Equal], false), 3);
+        assert_eq!(exit_with_errors(1, &[Regression], &[], false), 2);
+        assert_eq!(exit_with_errors(1, &[Missing], &[], false), 3);
+        assert_eq!(exit_with_errors(1, &[], &[], false), 3);
     }
 }

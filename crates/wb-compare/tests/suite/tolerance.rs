@@ -6,7 +6,7 @@ use wb_compare::tolerance::score::{Term, Weights};
 use wb_compare::tolerance::starred::Stars;
 use wb_compare::tolerance::totals::Exit;
 use wb_compare::tolerance::{Cell, Comparison, Options, Status, compare};
-use wb_compare::{CheckId, Model, ReadOptions, Value};
+use wb_compare::{CheckId, Model, Value};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -107,16 +107,22 @@ fn a_side_of_several_runs_is_their_average() {
 }
 
 #[test]
-fn errors_of_a_test_are_invalid_where_they_were_asked_for() {
-    let lab = lab(&[&[throughput("iops_sec", 1.0, 1.0)], &[throughput("iops_sec", 1.0, 1.0)]]);
+fn errors_of_a_test_count_on_either_side() {
+    let same = [throughput("iops_sec", 1.0, 1.0)];
+    let lab = lab(&[&same, &same, &same]);
     lab.file("1/Localhost/fio/__error0__/exception", "it broke");
-    let read = lab.try_read(&["0", "1"], &ReadOptions { include_incorrect: true, ..ReadOptions::default() });
     let options = Options::default();
-    let compared = compare(&read.builds, &[], &options);
-    assert_eq!(compared.exit(false), Exit::Incomplete);
-    let errors: Vec<_> = compared.errors(1).map(|error| error.id()).collect();
-    assert_eq!(errors, ["Localhost/fio/*:./ERROR/ERROR/ERROR.error"]);
-    assert_eq!(compare(&lab.read(&["0", "1"]), &[], &options).exit(false), Exit::Fine);
+    let compared = |builds: &[&str]| {
+        let builds = lab.read(builds);
+        let compared = compare(&builds, &[], &options);
+        let last = compared.last().unwrap();
+        let errors = compared.errors(last).map(|(build, error)| format!("{} {}", build.name, error.id()));
+        (compared.exit(false), errors.collect::<Vec<_>>())
+    };
+    let error = vec!["1 Localhost/fio/*:./ERROR/ERROR/ERROR.error".to_owned()];
+    assert_eq!(compared(&["0", "1"]), (Exit::Incomplete, error.clone()));
+    assert_eq!(compared(&["1", "0"]), (Exit::Incomplete, error));
+    assert_eq!(compared(&["0", "1", "2"]), (Exit::Fine, Vec::new()), "a build between decides nothing");
 }
 
 #[test]

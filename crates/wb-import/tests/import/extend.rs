@@ -102,33 +102,39 @@ fn one_malformed_file_among_many_is_named_and_left_out() {
 }
 
 #[test]
-fn what_run_perf_has_of_errors_is_imported_where_it_is_asked_for() {
+fn every_error_of_run_perf_is_imported_and_odd_serials_where_they_are_asked_for() {
     let mut lab = Lab::new();
     lab.write("b/RUNPERF_METADATA", "build:1");
     for serial in ["0000", "put-aside"] {
         lab.write(&format!("b/Tuned/fio/{serial}/result.json"), text("pbench.json"));
     }
-    lab.write("b/Tuned/fio/__error0__/exception", "the guest did not boot\n");
+    for place in ["", "0/", "1/", "2/"] {
+        lab.write(&format!("b/Tuned/fio/{place}__error0__/exception"), "the guest did not boot\n");
+    }
     let cells = |lab: &Lab, run: &str| -> Vec<String> {
         let study = lab.study(run);
         study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.word())).collect()
     };
     let report = lab.try_import("R", &[lab.path("b")]).unwrap();
     let correct = ["read-4KiB", "read-64KiB"].map(|case| format!("Tuned/pbench-fio/0000:iteration={case} measured"));
-    assert_eq!((told(&report), report.incorrect), (vec![(5, 0)], 2));
-    assert_eq!(cells(&lab, "R"), correct);
+    assert_eq!((told(&report), report.incorrect), (vec![(1, 0), (1, 0), (5, 0), (1, 0), (1, 0)], 1));
+    let errors = ["0-", "1-", "2-", ""].map(|place| format!("Tuned/pbench-fio/0000:error={place}__error0__ failed"));
+    let mut expected = [&errors[..], &correct].concat();
+    let mut imported = cells(&lab, "R");
+    expected.sort();
+    imported.sort();
+    assert_eq!(imported, expected);
     lab.include_incorrect = true;
     let report = lab.try_import("S", &[lab.path("b")]).unwrap();
     assert_eq!((why(&report).as_str(), report.incorrect), ("", 0));
     let mut all = cells(&lab, "S");
-    all.retain(|cell| !correct.contains(cell));
-    let wanted = [
-        "Tuned/pbench-fio/0000:error=__error0__ failed",
+    all.retain(|cell| !expected.contains(cell));
+    let put_aside = [
         "Tuned/pbench-fio/put-aside:iteration=read-4KiB measured",
         "Tuned/pbench-fio/put-aside:iteration=read-64KiB measured",
     ];
     all.sort();
-    assert_eq!(all, wanted);
+    assert_eq!(all, put_aside);
 }
 
 #[test]

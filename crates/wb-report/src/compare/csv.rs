@@ -2,9 +2,10 @@
 
 use wb_compare::Outcome;
 
+use super::figures::failed;
 use crate::csv::written;
 
-const CHECKS: [&str; 20] = [
+const CHECKS: [&str; 23] = [
     "id",
     "statistic",
     "primary",
@@ -23,17 +24,24 @@ const CHECKS: [&str; 20] = [
     "p",
     "n_src",
     "n_dst",
+    "disturbed_src",
+    "disturbed_dst",
+    "reason",
     "decided_by",
     "decided",
 ];
 
-/// One row per check.
+/// One row per check, and before them one per error of the first and the last build: `error` is what it decides, and
+/// the reason its text.
 pub fn checks(outcome: &Outcome) -> String {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let rows = outcome.checks.iter().map(|check| {
         let found = check.statistics.as_ref();
         let interval = found.and_then(|found| found.ci);
         let count = |side: usize| found.map_or(String::new(), |found| found.n[side].to_string());
+        let disturbed = |side: usize| {
+            found.and_then(|found| found.disturbed[side]).map_or(String::new(), |count| count.to_string())
+        };
         vec![
             check.id.clone(),
             check.statistic.to_string(),
@@ -53,12 +61,25 @@ pub fn checks(outcome: &Outcome) -> String {
             number(found.and_then(|found| found.p)),
             count(0),
             count(1),
+            disturbed(0),
+            disturbed(1),
+            check.reason.clone().unwrap_or_default(),
             check.decided_by.as_str().to_owned(),
             check.decided.as_str().to_owned(),
         ]
     });
-    written(&CHECKS, rows)
+    let errors = outcome.errors().map(|(build, place, text)| {
+        let mut row = vec![place.to_owned(), "error".to_owned(), true.to_string()];
+        row.resize(CHECKS.len(), String::new());
+        row[REASON] = failed(build, text);
+        row[CHECKS.len() - 1] = "error".to_owned();
+        row
+    });
+    written(&CHECKS, errors.chain(rows))
 }
+
+/// The column of reasons.
+const REASON: usize = 20;
 
 const GROUPS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
 

@@ -1,11 +1,29 @@
 //! Figures and words of comparisons.
 
-use wb_compare::Statistic;
-use wb_compare::outcome::{Checked, Decided, Method};
+use wb_compare::outcome::{Checked, Decided, Method, Statistics};
 use wb_compare::statistical::{Needs, NoiseUse};
+use wb_compare::{Outcome, Statistic};
 
 use crate::text::Tone;
 use crate::words::NONE;
+
+/// What decides where no method is requested.
+pub(super) const BY_EVIDENCE: &str = "statistics decide from 6 samples a side; with fewer, tolerances decide on \
+    run-perf's folders and nothing decides on other runs";
+
+/// An error of a build, in a sentence.
+pub(super) fn failed(build: &str, text: &str) -> String {
+    format!("`{build}` failed: {text}")
+}
+
+/// The methods by which something regressed; none where nothing did.
+pub(super) fn regressed_by(outcome: &Outcome) -> Option<String> {
+    let names = outcome.regressed_by.iter().map(|method| match method {
+        Method::Tolerance => "tolerance",
+        Method::Statistical => "statistics",
+    });
+    Some(names.collect::<Vec<_>>().join(" and ")).filter(|names| !names.is_empty())
+}
 
 /// In percent, with its sign.
 pub(super) fn percent(value: Option<f64>) -> String {
@@ -74,13 +92,21 @@ pub(super) fn why_beside(check: &Checked) -> String {
 /// By how much a check differs, as what decides sees it: the ratio of medians or the score, in percent.
 pub(super) fn difference(check: &Checked) -> Option<f64> {
     match (check.decided_by, &check.statistics) {
-        (Method::Statistical, Some(found)) => found.ratio.map(|ratio| (ratio - 1.0) * 100.0),
+        (Method::Statistical, Some(found)) if too_few_samples(check).is_none() => {
+            found.ratio.map(|ratio| (ratio - 1.0) * 100.0)
+        }
         _ => check.score,
     }
 }
 
+/// Why a check is inconclusive whatever its figures; none where it is not.
+fn too_few_samples(check: &Checked) -> Option<&str> {
+    check.reason.as_deref().filter(|_| check.decided == Decided::Inconclusive)
+}
+
 fn not_compared(check: &Checked) -> Option<String> {
     match check.decided {
+        Decided::Missing | Decided::Invalid if check.reason.is_some() => check.reason.clone(),
         Decided::Missing if check.src.is_none() && check.dst.is_none() => Some("on one side alone".to_owned()),
         Decided::Missing if check.src.is_none() => Some("not in the first build".to_owned()),
         Decided::Missing => Some("not in the last build".to_owned()),
@@ -102,8 +128,9 @@ struct By {
 
 fn by(check: &Checked) -> By {
     let differing = if check.differences.is_empty() { String::new() } else { format!("; {}", differences(check)) };
+    let disturbed = check.statistics.as_ref().map_or(String::new(), disturbed);
     match (check.decided_by, &check.statistics) {
-        (Method::Statistical, Some(found)) => {
+        (Method::Statistical, Some(found)) if too_few_samples(check).is_none() => {
             let interval = found.ci.map_or("no interval".to_owned(), |ci| {
                 format!("[{}, {}]", signed((ci.low - 1.0) * 100.0), signed((ci.high - 1.0) * 100.0))
             });
@@ -117,7 +144,7 @@ fn by(check: &Checked) -> By {
                     value(Some((found.threshold * 100.0).round() / 100.0)),
                     found.unit
                 ),
-                also: noise(check.decided, found.noise.as_ref()) + &needs + &differing,
+                also: noise(check.decided, found.noise.as_ref()) + &needs + &disturbed + &differing,
             }
         }
         _ => {
@@ -132,13 +159,23 @@ fn by(check: &Checked) -> By {
                 }
             };
             let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+            let reason = too_few_samples(check).map_or(String::new(), |reason| format!("; {reason}"));
             By {
                 difference: in_unit(check.statistic, difference(check)),
                 sure: format!("of ±{}{}", value(Some(check.tolerance)), unit(check.statistic)),
-                also: parts + &differing,
+                also: parts + &reason + &disturbed + &differing,
             }
         }
     }
+}
+
+/// How many samples of each side were disturbed, where any were.
+fn disturbed(found: &Statistics) -> String {
+    if found.disturbed.iter().flatten().all(|count| *count == 0) {
+        return String::new();
+    }
+    let [src, dst] = found.disturbed.map(|count| count.map_or("unknown".to_owned(), |count| count.to_string()));
+    format!("; disturbed samples: {src} and {dst}")
 }
 
 /// What was known of the noise between runs, where it matters.

@@ -9,7 +9,7 @@ use wb_compare::outcome::Decided;
 use wb_compare::tolerance::Status;
 use wb_model::counted;
 
-use super::figures::{signed, why};
+use super::figures::{failed, signed, why};
 
 /// A primary check or group as a test case.
 struct Case<'a> {
@@ -26,7 +26,7 @@ enum Kind {
     Skipped,
 }
 
-/// Primary checks and groups: a loss is a failure, what is missing, invalid or defined otherwise an error, what cannot
+/// Primary checks, groups and errors: a loss is a failure, what is missing, invalid or defined otherwise an error, what cannot
 /// be told yet is skipped, each with its text.
 pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
@@ -46,9 +46,12 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
         },
         text: format!("{} % of ±{:.2} %, {}", signed(group.score), group.tolerance, counted(group.members, "check")),
     });
-    let errors = outcome.builds.last().into_iter().flat_map(|build| &build.errors);
-    let errors =
-        errors.map(|(place, text)| Case { class: "errors", name: place, outcome: Kind::Error, text: text.clone() });
+    let errors = outcome.errors().map(|(build, place, text)| Case {
+        class: "errors",
+        name: place,
+        outcome: Kind::Error,
+        text: failed(build, text),
+    });
     let cases: Vec<Case<'_>> = checks.chain(groups).chain(errors).collect();
     let count = |wanted: fn(&Kind) -> bool| cases.iter().filter(|case| wanted(&case.outcome)).count().to_string();
     let totals = [

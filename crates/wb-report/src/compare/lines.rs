@@ -1,4 +1,4 @@
-//! A line for each check and group.
+//! A line for each error, check and group.
 
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
@@ -6,8 +6,13 @@ use wb_compare::tolerance::Status;
 use wb_model::counted;
 
 use super::Shown;
-use super::figures::{signed, tone, why};
+use super::figures::{failed, signed, tone, why};
 use crate::text::{Style, Tone};
+
+/// The tests and cells of the first and the last build that ended in an error.
+pub(super) fn errors(outcome: &Outcome, style: Style) -> String {
+    outcome.errors().map(|(build, place, text)| line("error", Tone::Bad, place, &failed(build, text), style)).collect()
+}
 
 /// Those of the checks that are to be shown, the failures among the primary ones.
 pub(super) fn checks(outcome: &Outcome, shown: Shown, style: Style) -> String {

@@ -3,13 +3,13 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
-use super::figures::{difference, in_unit, value, why_beside};
+use super::figures::{difference, failed, in_unit, regressed_by, value, why_beside};
 use super::totals::surrounding_differences;
 
 /// What a comment on GitHub may have, in characters, less some room.
 const LENGTH: usize = 60_000;
 
-/// The totals in a line, a table of what is not as it was, and what else differs; cut before it gets too long for a
+/// The totals in a line, a table of errors and of what is not as it was, and what else differs; cut before it gets too long for a
 /// comment.
 pub fn markdown(outcome: &Outcome) -> String {
     let totals = &outcome.totals;
@@ -20,6 +20,7 @@ pub fn markdown(outcome: &Outcome) -> String {
         ("gain", "gains", totals.gains),
         ("differs", "differ", totals.differing),
         ("inconclusive", "inconclusive", totals.inconclusive),
+        ("error", "errors", totals.errors),
         ("missing or invalid", "missing or invalid", totals.missing + totals.invalid + totals.incomparable),
     ];
     let told: Vec<String> = counted
@@ -28,14 +29,14 @@ pub fn markdown(outcome: &Outcome) -> String {
         .map(|(one, many, count)| format!("**{count} {}**", if *count == 1 { one } else { many }))
         .collect();
     let told = if told.is_empty() { "**no difference that counts**".to_owned() } else { told.join(", ") };
-    text += &format!("{told}; {} primary checks compared.\n\n", totals.compared());
+    let by = regressed_by(outcome).map_or(String::new(), |methods| format!("; regression by {methods}"));
+    text += &format!("{told}; {} primary checks compared{by}.\n\n", totals.compared());
     let rows: Vec<&Checked> = outcome.checks.iter().filter(|check| check.primary && is_told(check.decided)).collect();
-    if !rows.is_empty() {
-        text += "| | check | first | last | difference | why |\n|---|---|--:|--:|--:|---|\n";
-    }
-    let mut left = rows.len();
-    for check in rows {
-        let row = format!(
+    let errors = outcome.errors().map(|(build, place, text)| {
+        format!("| error | `{}` | | | | {} |\n", escaped(place), escaped(&failed(build, text)))
+    });
+    let checks = rows.into_iter().map(|check| {
+        format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
             check.decided.as_str(),
             escaped(&check.id),
@@ -43,7 +44,14 @@ pub fn markdown(outcome: &Outcome) -> String {
             value(check.dst),
             in_unit(check.statistic, difference(check)),
             escaped(&why_beside(check)),
-        );
+        )
+    });
+    let rows: Vec<String> = errors.chain(checks).collect();
+    if !rows.is_empty() {
+        text += "| | check | first | last | difference | why |\n|---|---|--:|--:|--:|---|\n";
+    }
+    let mut left = rows.len();
+    for row in rows {
         if text.len() + row.len() > LENGTH {
             break;
         }

@@ -58,18 +58,19 @@ fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
     let by = match outcome.method {
         Some(Method::Tolerance) => "tolerances decide",
         Some(Method::Statistical) => "statistics decide",
-        None => "statistics decide where both have 6 samples, tolerances elsewhere",
+        None => figures::BY_EVIDENCE,
     };
     style.indented(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
         + &style.indented(0, &asked.join("; "))
         + "\n"
 }
 
-/// What a terminal shows: which builds, what was `asked` of them, what got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
+/// What a terminal shows: which builds, what was `asked` of them, what ended in an error, got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
 /// the averages, what differs in the builds' surroundings, and the totals.
 pub fn text(outcome: &Outcome, asked: &[String], averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
     let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
     head(outcome, asked, style)
+        + &lines::errors(outcome, style)
         + &lines::checks(outcome, shown, style)
         + &lines::groups(outcome, shown, style)
         + &tables

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::Outcome;
 use wb_compare::outcome::BuildTold;
+use wb_compare::{Outcome, SampleCounts};
 
+use super::figures::regressed_by;
 use crate::text::{Style, definitions};
 
 /// What differs around the builds, and the totals.
@@ -24,13 +25,32 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
     ];
     let always = ["gains", "minor gains", "equals", "minor losses", "losses"];
     let shown = counted.iter().filter(|(name, count)| *count > 0 || always.contains(name));
-    let errors = [("missing", totals.missing), ("invalid", totals.invalid), ("defined otherwise", totals.incomparable)];
+    let errors = [
+        ("missing", totals.missing),
+        ("invalid", totals.invalid),
+        ("defined otherwise", totals.incomparable),
+        ("ended in an error", totals.errors),
+    ];
     let kinds: Vec<String> =
         errors.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     let errors = errors.iter().map(|(_, count)| count).sum::<usize>().to_string();
     let errors = if kinds.is_empty() { errors } else { format!("{errors}: {}", kinds.join(", ")) };
-    let pairs = shown.map(|(name, count)| (*name, count.to_string())).chain([("errors", errors)]);
+    let pairs = shown
+        .map(|(name, count)| (*name, count.to_string()))
+        .chain([("errors", errors)])
+        .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
+        .chain(regressed_by(outcome).map(|methods| ("regression by", methods)));
     surroundings(outcome, style) + &style.section("totals") + &definitions(pairs, style)
+}
+
+/// How many samples of the first and the last build were disturbed; none where neither records it.
+fn disturbed_samples(outcome: &Outcome) -> Option<String> {
+    let [src, .., dst] = &outcome.builds[..] else { return None };
+    let counts = [src, dst].into_iter().filter_map(|build| {
+        let SampleCounts { counted, disturbed } = build.samples?;
+        Some(format!("{disturbed} of {counted} in {}", build.name))
+    });
+    Some(counts.collect::<Vec<_>>().join(", ")).filter(|counts| !counts.is_empty())
 }
 
 /// What was said of the first and the last build, and their environments, where they differ.

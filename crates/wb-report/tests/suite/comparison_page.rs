@@ -130,11 +130,11 @@ fn environments_are_letters_and_tell_in_what_they_differ() {
 #[test]
 fn totals_groups_and_errors_are_told() {
     let page = page(&PLAIN);
-    assert_eq!(page.told(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 invalid; 10 primary checks compared"]);
+    assert_eq!(page.told(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
     let heads = page.told("table.totals thead th");
     let last = page.told("table.totals tbody tr:last-child > *");
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();
-    assert_eq!(["gains", "losses", "missing", "invalid"].map(count), ["1", "1", "2", "1"]);
+    assert_eq!(["gains", "losses", "missing", "errors"].map(count), ["1", "1", "2", "1"]);
     assert_eq!(page.told("table.errors tbody tr"), ["new Tuned/uperf/* <b>no server</b>"]);
     assert!(
         page.told("table.checks th.id").iter().any(|id| id == "Localhost/fio/0000:./read-*/throughput/iops_sec.mean")

@@ -18,7 +18,7 @@ pub(crate) struct BuildFlags {
     /// Hold figures of machines that run in software against those of hardware, which is refused otherwise
     #[arg(long)]
     pub(crate) allow_emulated: bool,
-    /// Take errors, failed iterations and serials that are no numbers too
+    /// Include failed iterations, and serials that are no numbers
     #[arg(long)]
     pub(crate) include_incorrect: bool,
     /// End at the first file that is malformed, rather than leave it out
@@ -46,7 +46,11 @@ pub(crate) struct CompareArgs {
     /// How the builds are read
     #[command(flatten)]
     pub(crate) read: BuildFlags,
-    /// Which method decides; without, statistics where both sides have 6 samples, tolerances elsewhere
+    /// Compare cells that differ in these parameters, which is refused otherwise: `runtime`, `max-failures`
+    #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
+    pub(crate) allow_different: Vec<String>,
+    /// Which method decides; without, statistics where both sides have 6 samples, and with fewer tolerances on run-perf's
+    /// folders and none on other runs
     #[arg(long, value_enum)]
     pub(crate) method: Option<Method>,
     /// How much a mean may differ, in percent
@@ -249,7 +253,7 @@ pub(crate) struct StripArgs {
     pub(crate) from: PathBuf,
     /// The folder to make
     pub(crate) into: PathBuf,
-    /// Keep errors and failed iterations too
+    /// Include failed iterations, and serials that are no numbers
     #[arg(long)]
     pub(crate) include_incorrect: bool,
 }

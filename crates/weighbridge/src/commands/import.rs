@@ -98,7 +98,7 @@ fn tell(report: &Report, console: &Console) {
     if report.incorrect > 0 && !console.quiet {
         let count = counted(report.incorrect, "result");
         crate::console::tell!(
-            "note: left out {count} (an error, or a serial that is no number): see --include-incorrect"
+            "note: left out {count} under a serial that is not a number; --include-incorrect imports them"
         );
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::lab::Lab;
 
 /// A run in run-perf's layout with one case, whose primary metric has these samples.
-fn made(lab: &Lab, name: &str, samples: &[f64]) {
+pub(crate) fn made(lab: &Lab, name: &str, samples: &[f64]) {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
     let values: Vec<String> = samples.iter().map(|value| format!(r#"{{"value": {value}}}"#)).collect();
     let text = format!(
@@ -19,7 +19,7 @@ fn made(lab: &Lab, name: &str, samples: &[f64]) {
 }
 
 /// Around a level, spread by one percent.
-fn around(level: f64) -> Vec<f64> {
+pub(crate) fn around(level: f64) -> Vec<f64> {
     (0..10).map(|n| level * (0.995 + 0.001 * f64::from(n))).collect()
 }
 

@@ -71,17 +71,23 @@ fn what_cannot_be_imported_is_told_and_hinders_nothing_else() {
 }
 
 #[test]
-fn errors_of_run_perf_are_told_of_and_taken_where_they_are_asked_for() {
+fn errors_of_run_perf_are_imported_and_odd_serials_where_they_are_asked_for() {
     let lab = Lab::new();
-    lab.write("b/Tuned/fio/__error0__/exception", "the guest did not boot");
+    for attempt in ["0", "1", "2"] {
+        lab.write(&format!("b/Tuned/fio/{attempt}/__error0__/exception"), "the guest did not boot");
+    }
+    lab.write("b/Tuned/fio/odd/result.json", &std::fs::read_to_string(example("pbench.json")).unwrap());
     std::fs::copy(example("hyperfine.json"), lab.path("b/hf.json")).unwrap();
     lab.write("b/RUNPERF_METADATA", "build:1");
     let ran = lab.weighbridge("import -o R b");
-    assert_eq!(ran.code, 0, "{}", ran.seen());
-    assert!(ran.err.contains("note: left out 1 result (an error,"), "{}", ran.err);
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.out.matches("failed: crashed (the guest did not boot)").count(), 3, "{}", ran.out);
+    assert!(ran.err.contains("note: left out 1 result under a serial that is not a number"), "{}", ran.err);
+    let again = lab.weighbridge("import -o R b");
+    assert_eq!(again.code, 4, "{}", again.seen());
     let all = lab.weighbridge("import -o R --include-incorrect b");
-    assert_eq!(all.code, 3, "{}", all.seen());
-    assert!(all.out.contains("failed: crashed (the guest did not boot)"), "{}", all.out);
+    assert_eq!(all.code, 0, "{}", all.seen());
+    assert!(all.out.contains("iteration=read-4KiB"), "{}", all.out);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod bisect;
 mod clean;
 mod compare;
+mod compare_errors;
+mod compare_evidence;
 mod faults;
 mod guests;
 mod hosts;

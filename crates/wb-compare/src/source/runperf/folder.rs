@@ -55,7 +55,7 @@ pub(crate) const RESULT: &str = "result.json";
 const NO_TEXT: &str = "an error without a text";
 
 impl Folder {
-    /// Lists a folder, sorted by name; errors and serials that begin with no digit only where they were asked for.
+    /// Lists a folder, sorted by name: every error, and serials that begin with no digit only with `include_incorrect`.
     pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
         let mut folder = Self::default();
@@ -76,33 +76,18 @@ impl Folder {
         for name in names {
             let below = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
-                if include_incorrect {
-                    self.errors.push(error(&below, above));
-                }
+                self.errors.push(error(&below, above));
                 continue;
             }
             if let [profile, test] = &above[..] {
                 // A test of this program may be named instead of numbered.
                 let odd = self.layout == Layout::RunPerf && !name.starts_with(|c: char| c.is_ascii_digit());
-                if odd && !include_incorrect {
-                    continue;
-                }
-                let path = below.join(RESULT);
-                match fs::metadata(&path) {
-                    Ok(_) => {
-                        let [profile, test, serial] = [profile, test, name].map(String::clone);
-                        let layout = self.layout;
-                        self.results.push(ResultFile { layout, path, profile, test, serial });
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => {
-                        let what = Oddity::unreadable(error);
-                        self.warnings.push(Warning { path, what });
-                    }
+                if !odd || include_incorrect {
+                    self.take_result(&below, [profile, test, name].map(String::clone));
                 }
             }
-            // Errors lie in a serial's folder at the deepest.
-            if above.len() < 2 || (above.len() == 2 && include_incorrect) {
+            // run-perf's errors lie in a serial's folder at the deepest; this program has its own in the results.
+            if above.len() < 2 || (above.len() == 2 && self.layout == Layout::RunPerf) {
                 match children(&below) {
                     Ok(names) => {
                         above.push(name.clone());
@@ -117,12 +102,24 @@ impl Folder {
             }
         }
     }
+
+    /// Takes the results in the folder of a serial, if it has any; `names` are its profile, test and serial.
+    fn take_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
+        let path = folder.join(RESULT);
+        match fs::metadata(&path) {
+            Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.warnings.push(Warning { path, what: Oddity::unreadable(error) }),
+        }
+    }
 }
 
 fn error(path: &Path, above: &[String]) -> RunError {
     let text = fs::read(path.join("exception")).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
     let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
-    RunError { place: place.join("/"), text: text.unwrap_or_else(|_| NO_TEXT.to_owned()) }
+    // An exception that cannot be read is an error all the same; Python's may have no text.
+    let text = text.ok().filter(|text| !text.is_empty());
+    RunError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
 }
 
 /// The names of the folders in a folder, sorted; hidden ones and names that are no text are left out.
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn incorrect_results_are_only_taken_where_asked_for() {
+    fn errors_are_always_listed_and_odd_serials_only_with_incorrect_results() {
         let root = made(&[
             "RUNPERF_METADATA",
             "B/fio/0000/result.json",
@@ -162,6 +159,7 @@ mod tests {
             "A/fio/0001/__error0__/exception",
             "A/fio/__error0__/exception",
             "A/fio/failed/result.json",
+            "A/fio/failed/__error0__/exception",
             "A/.hidden/0000/result.json",
             "__error1__/details",
             "A/fio/0002/other.json",
@@ -171,13 +169,23 @@ mod tests {
             folder.results.iter().map(|it| format!("{}/{}/{}", it.profile, it.test, it.serial)).collect()
         };
         assert_eq!(ids(&correct), ["A/fio/0001", "B/fio/0000"]);
-        assert!(correct.errors.is_empty() && correct.metadata.is_some());
+        assert!(correct.metadata.is_some());
         let all = Folder::list(root.path(), true).unwrap();
         assert_eq!(ids(&all), ["A/fio/0001", "A/fio/failed", "B/fio/0000"]);
-        let errors: Vec<_> = all.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
+        let errors: Vec<_> = correct.errors.iter().map(|error| (error.id(), error.text.as_str())).collect();
         let id = |place: &str| format!("{place}:./ERROR/ERROR/ERROR.error");
-        let wanted = [(id("A/fio/0001"), "text"), (id("A/fio/*"), "text"), (id("*/*/*"), NO_TEXT)];
-        assert_eq!(errors, wanted);
+        let expected =
+            [(id("A/fio/0001"), "text"), (id("A/fio/*"), "text"), (id("A/fio/failed"), "text"), (id("*/*/*"), NO_TEXT)];
+        assert_eq!(errors, expected);
+        assert_eq!(all.errors, correct.errors);
+    }
+
+    #[test]
+    fn an_exception_without_a_text_is_an_error() {
+        let root = made(&["A/fio/0/__error0__/exception"]);
+        fs::write(root.path().join("A/fio/0/__error0__/exception"), "\n").unwrap();
+        let folder = Folder::list(root.path(), false).unwrap();
+        assert_eq!(folder.errors, [RunError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(super) fn sections(told: &Variants) -> Vec<Section> {
         let heads = [
             ("variant", Align::Left),
             ("samples", Align::Right),
+            ("disturbed", Align::Right),
             ("median", Align::Right),
             ("ratio", Align::Right),
             ("interval", Align::Right),
@@ -47,6 +48,7 @@ fn row(variant: &VariantTold, question: &Question) -> Vec<Cell> {
     vec![
         variant.variant.as_str().into(),
         variant.samples.to_string().into(),
+        variant.disturbed.map_or(NONE.to_owned(), |disturbed| disturbed.to_string()).into(),
         variant.median.map_or(NONE.to_owned(), |median| question.unit.figure(median).to_string()).into(),
         standing.and_then(|standing| standing.ratio).map_or(NONE.to_owned(), number).into(),
         ci.unwrap_or_else(|| NONE.to_owned()).into(),

@@ -108,7 +108,7 @@ impl JudgedRow {
         let totals = history.totals(build);
         let score = history.score(build);
         Self {
-            failures: totals.losses + totals.missing + totals.invalid + totals.incomparable,
+            failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
             groups: totals.groups_lost,
             not_primary: totals.not_primary,
             score: score.map(percent),

@@ -16,7 +16,7 @@ pub(super) struct CountsView {
 
 type Column = (&'static str, fn(&Totals) -> usize);
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     ("gains", |totals| totals.gains),
     ("minor gains", |totals| totals.minor_gains),
     ("equals", |totals| totals.equals),
@@ -27,6 +27,7 @@ const COLUMNS: [Column; 13] = [
     ("missing", |totals| totals.missing),
     ("invalid", |totals| totals.invalid),
     ("defined otherwise", |totals| totals.incomparable),
+    ("errors", |totals| totals.errors),
     ("not primary", |totals| totals.not_primary),
     ("groups lost", |totals| totals.groups_lost),
     ("groups gained", |totals| totals.groups_gained),

@@ -172,7 +172,7 @@ mod tests {
             let environment = BTreeMap::from([("World".to_owned(), vec![BTreeMap::from(sections)])]);
             RunTold { environment, ..RunTold::default() }
         };
-        BuildTold { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![] }
+        BuildTold { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]

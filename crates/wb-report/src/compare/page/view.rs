@@ -15,6 +15,7 @@ use super::groups::GroupsView;
 use super::kinds::{Kind, kinds};
 use super::names::short;
 use super::{PageOptions, rows};
+use crate::compare::figures::{BY_EVIDENCE, regressed_by};
 use crate::page::pieces::{Figure, Ids, Pair, pair};
 
 /// The page.
@@ -103,6 +104,7 @@ fn tally(outcome: &Outcome) -> String {
         counted(totals.missing, "missing", "missing"),
         counted(totals.invalid, "invalid", "invalid"),
         counted(totals.incomparable, "defined otherwise", "defined otherwise"),
+        counted(totals.errors, "error", "errors"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let parts = if parts.is_empty() { "no difference that counts".to_owned() } else { parts.join(", ") };
@@ -114,15 +116,15 @@ fn facts(outcome: &Outcome, history: &History<'_>) -> Vec<Pair> {
     let method = match outcome.method {
         Some(Method::Tolerance) => "tolerances decide",
         Some(Method::Statistical) => "statistics decide",
-        None => "statistics decide where both sides have enough samples, tolerances elsewhere",
+        None => BY_EVIDENCE,
     };
     let options = history.tolerances.options;
     let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
     let exit = match outcome.exit {
-        0 => "0, no regression",
-        2 => "2, a regression",
-        3 => "3, something missing, invalid or defined otherwise",
-        _ => "4, nothing comparable",
+        0 => "0, no regression".to_owned(),
+        2 => format!("2, a regression by {}", regressed_by(outcome).unwrap_or_default()),
+        3 => "3, something missing, invalid, defined otherwise or ended in an error".to_owned(),
+        _ => "4, nothing comparable".to_owned(),
     };
     vec![pair("method", method), pair("tolerance", tolerance), pair("exit status", exit)]
 }

@@ -70,18 +70,24 @@ fn distinct(sources: &mut [Source], typed: &[String]) -> Result<(), Error> {
 
 /// Reads builds as they were typed; tells what was odd.
 pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
-    Ok(read_and_note(typed, flags, console)?.builds)
+    Ok(read_and_note(typed, flags, &[], console)?.builds)
 }
 
-/// The same, and keeps what was odd.
-pub(super) fn read_and_note(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Read, Error> {
+/// The same with what was odd; cells may differ in the parameters of `allow_different`.
+pub(super) fn read_and_note(
+    typed: &[String],
+    flags: &BuildFlags,
+    allow_different: &[String],
+    console: &Console,
+) -> Result<Read, Error> {
     let mut sources = typed.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
     distinct(&mut sources, typed)?;
     if let Some(first) = sources.first_mut() {
         first.profiles.extend(flags.map.iter().cloned());
     }
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
-    let options = ReadOptions { include_incorrect, strict, allow_emulated };
+    let allow_different = allow_different.iter().cloned().collect();
+    let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
     let read = wb_compare::read(&sources, &options)?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));

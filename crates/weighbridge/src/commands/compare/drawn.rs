@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use wb_compare::outcome::{History, Outcome};
-use wb_compare::{Builds, Statistic, Warning};
+use wb_compare::{Builds, Statistic};
 use wb_model::counted;
 use wb_report::compare::{PageOptions, Plot, html, plots as drawn};
 
@@ -18,10 +18,8 @@ pub(super) fn page(
     path: &Path,
     outcome: &Outcome,
     history: &History<'_>,
-    warnings: &[Warning],
+    notes: Vec<String>,
 ) -> Result<(), Error> {
-    let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    notes.extend(super::asked(args));
     let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
     write_file(path, &text)?;

@@ -7,12 +7,12 @@ mod others;
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::Read;
-use wb_compare::outcome::{Decided, History, Method, Outcome};
+use wb_compare::outcome::{Checked, Decided, History, Method, Outcome, Statistics};
 use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
+use wb_compare::{Read, SampleCounts};
 use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
@@ -29,7 +29,8 @@ const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric",
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let Read { builds: read, warnings } = builds::read_and_note(&args.builds, &args.read, console)?;
+    let Read { builds: read, warnings } =
+        builds::read_and_note(&args.builds, &args.read, &args.allow_different, console)?;
     let (models, noise) = builds::models(&args.model, &read, console)?;
     if args.threshold == Threshold::OfNoise && noise.is_empty() {
         let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
@@ -66,9 +67,14 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         Asked::Statistical => Method::Statistical,
     });
     let outcome = Outcome::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
+    let disturbed = trusted_disturbances(args, &outcome);
+    if let Some(warning) = &disturbed {
+        crate::console::tell!("warning: {warning}");
+    }
     write(args, &outcome)?;
     if let Some(path) = &args.html {
-        drawn::page(args, path, &outcome, &History::of(&read, &by_tolerance, &by_statistics, method), &warnings)?;
+        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(asked(args)).collect();
+        drawn::page(args, path, &outcome, &History::of(&read, &by_tolerance, &by_statistics, method), notes)?;
     }
     drawn::plots(args, &read)?;
     if args.json {
@@ -97,6 +103,26 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         0 => Exit::Fine,
         2 => Exit::Regression,
         _ => Exit::FellShort,
+    })
+}
+
+/// What `--trust-single-run` disregards: single runs some of whose samples were disturbed; none where it decides on none.
+fn trusted_disturbances(args: &CompareArgs, outcome: &Outcome) -> Option<String> {
+    let rests_on_samples = |check: &Checked| {
+        let single_runs = |found: &Statistics| found.unit == statistical::Unit::Samples;
+        check.decided_by == Method::Statistical
+            && check.reason.is_none()
+            && check.statistics.as_ref().is_some_and(single_runs)
+    };
+    let [src, .., dst] = &outcome.builds[..] else { return None };
+    let counts = [src, dst].into_iter().filter_map(|build| Some((&build.name, build.samples?)));
+    let disturbed = counts.filter(|(_, samples)| samples.disturbed > 0);
+    let disturbed: Vec<String> = disturbed
+        .map(|(name, SampleCounts { counted, disturbed })| format!("{disturbed} of {counted} in `{name}`"))
+        .collect();
+    let applies = args.trust_single_run && outcome.checks.iter().any(rests_on_samples);
+    (applies && !disturbed.is_empty()).then(|| {
+        format!("--trust-single-run decides on samples that were disturbed from outside: {}", disturbed.join(", "))
     })
 }
 

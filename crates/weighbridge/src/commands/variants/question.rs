@@ -4,7 +4,7 @@ use wb_compare::variants::Question;
 use wb_model::secrets::masked_words;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
-use wb_study::result::CellResult;
+use wb_study::result::{CellResult, SampleResult};
 
 use crate::commands::what::Asked;
 use crate::error::Error;
@@ -33,6 +33,14 @@ fn primary(asked: &Asked, test: &str, params: &Params) -> Option<Metric> {
 
 /// The samples of a cell that count, by their numbers.
 pub(super) fn values(cell: &CellResult, question: &Question) -> Vec<(u32, f64)> {
-    let counted = cell.samples.iter().filter(|sample| sample.counted);
-    counted.filter_map(|sample| Some((sample.sample, *sample.values.get(&question.metric)?))).collect()
+    counted(cell, question).filter_map(|sample| Some((sample.sample, *sample.values.get(&question.metric)?))).collect()
+}
+
+/// How many of these samples something outside the workload disturbed.
+pub(super) fn disturbed(cell: &CellResult, question: &Question) -> usize {
+    counted(cell, question).filter(|sample| !sample.disturbances.is_empty()).count()
+}
+
+fn counted<'a>(cell: &'a CellResult, question: &'a Question) -> impl Iterator<Item = &'a SampleResult> {
+    cell.samples.iter().filter(|sample| sample.counted && sample.values.contains_key(&question.metric))
 }

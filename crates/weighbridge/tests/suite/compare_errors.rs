@@ -1,0 +1,154 @@
+//! Tests that ended in an error, compared as a user types it.
+
+use crate::compare::{around, made};
+use crate::lab::Lab;
+
+/// run-perf's record of a test that crashed.
+fn crashed(lab: &Lab, build: &str, place: &str, text: &str) {
+    lab.write(&format!("{build}/{place}/__error0__/exception"), text);
+    lab.write(&format!("{build}/{place}/__error0__/traceback"), "Traceback (most recent call last):");
+}
+
+/// An error in every attempt at a test; the build before it is whole, and as fast.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(1000.0));
+    for attempt in 0..3 {
+        crashed(&lab, "new", &format!("Localhost/uperf/{attempt}"), "uperf: no server\nfor 60 s");
+    }
+    lab
+}
+
+#[test]
+fn a_crashed_test_counts_and_is_named() {
+    let lab = lab();
+    let ran = lab.weighbridge("compare old new");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let error = "error        Localhost/uperf/0\n             `new` failed: uperf: no server for 60 s\n";
+    assert!(ran.out.contains(error), "{}", ran.out);
+    assert!(ran.out.contains("3: 3 ended in an error"), "{}", ran.out);
+    let before = lab.weighbridge("compare new old");
+    assert_eq!(before.code, 3, "an error of the first build counts too: {}", before.seen());
+    assert_eq!(lab.weighbridge("compare old new old").code, 0, "of a build between none does");
+}
+
+#[test]
+fn a_crashed_test_beside_a_regression_is_a_regression() {
+    let lab = lab();
+    made(&lab, "new", &around(800.0));
+    let ran = lab.weighbridge("compare old new --method tolerance");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.out.contains("`new` failed: uperf: no server for 60 s"), "{}", ran.out);
+}
+
+#[test]
+fn a_build_of_nothing_but_errors_could_not_be_measured() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    crashed(&lab, "new", "Localhost/fio/0000", "fio: exit status 7");
+    let ran = lab.weighbridge("compare old new");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let missing = "missing      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n             \
+                   `new` failed: fio: exit status 7\n";
+    assert!(ran.out.contains(missing), "{}", ran.out);
+}
+
+#[test]
+fn an_error_is_in_every_output() {
+    let lab = lab();
+    let ran = lab
+        .weighbridge("compare old new --json --csv out --junit out.xml --markdown out.md --html out.html --no-charts");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let outcome = ran.json();
+    assert_eq!((&outcome["totals"]["errors"], &outcome["exit"]), (&3.into(), &3.into()));
+    let error = serde_json::json!(["Localhost/uperf/0", "uperf: no server\nfor 60 s"]);
+    assert_eq!(outcome["builds"][1]["errors"][0], error);
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    let table = read("out.csv");
+    assert!(table.contains("\nLocalhost/uperf/0,error,true,,"), "{table}");
+    assert!(table.contains(",\"`new` failed: uperf: no server\nfor 60 s\",,error\n"), "{table}");
+    let xml = read("out.xml");
+    assert!(xml.contains(r#"errors="3""#) && xml.contains("`new` failed: uperf: no server"), "{xml}");
+    let comment = read("out.md");
+    assert!(comment.contains("**3 errors**"), "{comment}");
+    assert!(
+        comment.contains("| error | `Localhost/uperf/0` | | | | 'new' failed: uperf: no server for 60 s |"),
+        "{comment}"
+    );
+    let page = read("out.html");
+    assert!(page.contains("3 errors") && page.matches("<td>uperf: no server").count() == 3, "{page}");
+}
+
+#[test]
+fn include_incorrect_adds_failed_iterations_and_odd_serials_alone() {
+    let lab = Lab::new();
+    for build in ["old", "new"] {
+        made(&lab, build, &around(1000.0));
+    }
+    let failed = std::fs::read_to_string(lab.path("new/Localhost/fio/0000/result.json")).unwrap();
+    lab.write("new/Localhost/fio/0001/result.json", &failed.replace("read-4k", "read-4k-fail1"));
+    lab.write("new/Localhost/fio/odd/result.json", &failed);
+    assert_eq!(lab.weighbridge("compare old new").code, 0);
+    let ran = lab.weighbridge("compare old new --include-incorrect");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    for id in ["0001:./read-4k-fail1", "odd:./read-4k"] {
+        let missing = format!("missing      Localhost/fio/{id}/throughput/iops_sec.mean");
+        assert!(ran.out.contains(&missing), "{id}: {}", ran.out);
+    }
+}
+
+#[test]
+fn an_error_of_a_profile_that_is_left_out_does_not_count() {
+    let lab = lab();
+    std::fs::rename(lab.path("new/Localhost/fio"), lab.path("fio")).unwrap();
+    std::fs::create_dir_all(lab.path("new/Tuned")).unwrap();
+    std::fs::rename(lab.path("fio"), lab.path("new/Tuned/fio")).unwrap();
+    made(&lab, "other", &around(1000.0));
+    let mapped = lab.weighbridge("compare --map Tuned=Localhost new other");
+    assert_eq!(mapped.code, 0, "{}", mapped.seen());
+    crashed(&lab, "new", "Tuned/fio/0001", "no space left");
+    let ran = lab.weighbridge("compare --map Tuned=Localhost new other");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.out.contains("error        Localhost/fio/0001\n"), "{}", ran.out);
+}
+
+const FAILS: &str = r#"
+name = "fails"
+summary = "ends with the status in a file"
+version = 1
+command = ["sh", "-c", "echo figure: 97; exit $(cat STATUS)"]
+"#;
+
+#[test]
+fn a_cell_of_an_own_run_that_failed_says_why() {
+    let lab = Lab::new();
+    let status = lab.path("status").display().to_string();
+    lab.define_figure("fails", &FAILS.replace("STATUS", &status));
+    for (run, code) in [("old", "0"), ("new", "7")] {
+        lab.write("status", code);
+        lab.weighbridge(&format!("run fails --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
+    }
+    let ran = lab.weighbridge("compare old new");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(!ran.out.contains("no number that counts"), "{}", ran.out);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    for word in ["error        Localhost/fails/0000:-", "invalid      Localhost/fails/0000:-/throughput/figure#mean"] {
+        let at = lines.iter().position(|line| *line == word).unwrap_or_else(|| panic!("{word}: {}", ran.out));
+        assert!(lines[at + 1].contains("`new` failed: ") && lines[at + 1].contains("exit status 7"), "{}", ran.out);
+    }
+    let outcome = lab.weighbridge("compare old new --json").json();
+    assert!(outcome["checks"][0]["reason"].as_str().unwrap().contains("exit status 7"), "{outcome}");
+    assert_eq!(outcome["totals"]["errors"], 1);
+}
+
+#[test]
+fn errors_of_an_imported_build_count() {
+    let lab = lab();
+    for build in ["old", "new"] {
+        lab.weighbridge(&format!("import -o imported-{build} {build}"));
+    }
+    let ran = lab.weighbridge("compare imported-old imported-new");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
+}

@@ -1,0 +1,284 @@
+//! What a comparison decides from few samples, other parameters and disturbed samples.
+
+use crate::compare::{around, made};
+use crate::lab::Lab;
+
+/// An imported run of a command with these times in seconds.
+fn imported(lab: &Lab, run: &str, times: &[f64]) {
+    let export = serde_json::json!({"results": [{"command": "work", "times": times}]});
+    let file = lab.write(&format!("{run}.json"), &export.to_string());
+    let ran = lab.weighbridge(&format!("import -o {run} {}", file.display()));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
+/// A text without its line breaks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const TIME: &str = "Localhost/hyperfine/0000:command=work/latency/time#mean";
+
+#[test]
+fn fewer_than_six_samples_of_a_run_decide_nothing() {
+    let lab = Lab::new();
+    let six = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05];
+    let slower = six.map(|time| time * 1.5);
+    imported(&lab, "old", &six);
+    imported(&lab, "old-3", &six[..3]);
+    imported(&lab, "new", &slower);
+    imported(&lab, "new-3", &slower[..3]);
+    for builds in ["old-3 new-3", "old new-3", "old-3 new"] {
+        let ran = lab.weighbridge(&format!("compare {builds}"));
+        assert_eq!(ran.code, 0, "{builds}: {}", ran.seen());
+        assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{builds}: {}", ran.out);
+        assert!(!ran.out.contains("group regression"), "{builds}: {}", ran.out);
+        let text = words(&ran.out);
+        let [score, reason] = [" % of ±5 %; ", "samples: fewer than 6 a side decide nothing"];
+        assert!(text.contains(score) && text.contains(reason), "the score is shown: {}", ran.out);
+        let trusted = lab.weighbridge(&format!("compare {builds} --trust-single-run"));
+        assert_eq!(trusted.code, 0, "{builds}: {}", trusted.seen());
+    }
+    let outcome = lab.weighbridge("compare old-3 new-3 --json").json();
+    let check = &outcome["checks"][0];
+    assert_eq!((&check["decided"], &check["decided_by"]), (&"inconclusive".into(), &"statistical".into()));
+    assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
+    assert_eq!(check["reason"], "3 and 3 samples: fewer than 6 a side decide nothing");
+    assert_eq!(outcome["regressed_by"], serde_json::json!([]));
+    let more = lab.weighbridge("compare old new");
+    assert_eq!(more.code, 0, "{}", more.seen());
+    assert!(more.out.contains(&format!("differs      {TIME}\n")), "{}", more.out);
+}
+
+#[test]
+fn a_requested_method_and_folders_of_run_perf_decide_from_few_samples() {
+    let lab = Lab::new();
+    imported(&lab, "old", &[1.0, 1.01, 1.02]);
+    imported(&lab, "new", &[1.5, 1.51, 1.52]);
+    let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html");
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.out.contains(&format!("loss         {TIME}\n")), "{}", ran.out);
+    let by = |out: &str| out.lines().find(|line| line.contains("regression by")).map(|line| line.trim().to_owned());
+    assert!(by(&ran.out).is_some_and(|line| line.ends_with("tolerance")), "{}", ran.out);
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    assert!(read("out.md").contains("; regression by tolerance."), "{}", read("out.md"));
+    assert!(read("out.html").contains("2, a regression by tolerance"));
+    let asked = lab.weighbridge("compare old new --method tolerance --json").json();
+    assert_eq!(asked["regressed_by"], serde_json::json!(["tolerance"]));
+    made(&lab, "before", &[1000.0, 1001.0, 1002.0]);
+    made(&lab, "after", &[800.0, 801.0, 802.0]);
+    let folders = lab.weighbridge("compare before after");
+    assert_eq!(folders.code, 2, "{}", folders.seen());
+    assert!(by(&folders.out).is_some_and(|line| line.ends_with("tolerance")), "{}", folders.out);
+    made(&lab, "before", &around(1000.0));
+    made(&lab, "after", &around(800.0));
+    let trusted = lab.weighbridge("compare before after --trust-single-run");
+    assert_eq!(trusted.code, 2, "{}", trusted.seen());
+    assert!(by(&trusted.out).is_some_and(|line| line.ends_with("statistics")), "{}", trusted.out);
+}
+
+#[test]
+fn a_model_of_scores_decides_nothing_from_few_samples_of_a_run() {
+    let lab = Lab::new();
+    for (run, time) in [("one", 1.0), ("two", 1.01), ("new", 1.5)] {
+        imported(&lab, run, &[time, time * 1.001]);
+    }
+    assert_eq!(lab.weighbridge("model fit --linear -o m.json one two").code, 0);
+    let ran = lab.weighbridge("compare one new -m m.json");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{}", ran.out);
+    assert_eq!(lab.weighbridge("compare one new -m m.json --method tolerance").code, 2);
+}
+
+const TIMED: &str = r#"
+name = "timed"
+summary = "a figure that no parameter changes"
+version = 1
+command = ["sh", "-c", "sleep 0.02; echo figure: 97"]
+
+[[param]]
+name = "runtime"
+help = "seconds"
+kind = "integer"
+default = 60
+
+[[param]]
+name = "size"
+help = "how much"
+kind = "integer"
+default = 1
+axis = true
+
+[[param]]
+name = "mode"
+help = "which of two"
+kind = "choice"
+choices = ["a", "b"]
+default = "a"
+"#;
+
+fn run(lab: &Lab, test: &str, into: &str) {
+    let ran = lab.weighbridge(&format!("run {test} --min-time 1ms --samples 6 --retakes 0 -q --into {into}"));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+}
+
+#[test]
+fn cells_may_differ_in_the_parameters_that_the_user_names() {
+    let lab = Lab::new();
+    lab.define_figure("timed", TIMED);
+    run(&lab, "timed:runtime=60", "R60");
+    run(&lab, "timed:runtime=61", "R61");
+    run(&lab, "timed:runtime=61,mode=b", "R61b");
+    let refused = lab.weighbridge("compare R60 R61");
+    assert_eq!(refused.code, 4, "{}", refused.seen());
+    let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v");
+    assert_eq!(allowed.code, 0, "{}", allowed.seen());
+    assert!(
+        allowed.out.contains("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n"),
+        "{}",
+        allowed.out
+    );
+    assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);
+    let more = lab.weighbridge("compare R60 R61b --allow-different runtime");
+    assert_eq!(more.code, 4, "the mode differs as well: {}", more.seen());
+    for flags in ["--allow-different runtime,mode", "--allow-different runtime --allow-different mode"] {
+        let both = lab.weighbridge(&format!("compare R60 R61b {flags}"));
+        assert_eq!(both.code, 0, "{flags}: {}", both.seen());
+    }
+    let unknown = lab.weighbridge("compare R60 R61 --allow-different run-time");
+    assert_eq!(unknown.code, 1, "{}", unknown.seen());
+    assert!(unknown.err.contains("no parameter `run-time` in `R60`, `R61`"), "{}", unknown.err);
+    assert!(unknown.err.contains("did you mean `runtime`?"), "{}", unknown.err);
+}
+
+#[test]
+fn cases_whose_names_have_an_allowed_parameter_are_paired_where_that_is_unambiguous() {
+    let lab = Lab::new();
+    lab.define_figure("timed", TIMED);
+    run(&lab, "timed:size=1", "S1");
+    run(&lab, "timed:size=2", "S2");
+    run(&lab, "timed:size=[2,3]", "S23");
+    assert_eq!(lab.weighbridge("compare S1 S2").code, 4);
+    let paired = lab.weighbridge("compare S1 S2 --allow-different size -v");
+    assert_eq!(paired.code, 0, "{}", paired.seen());
+    assert!(paired.out.contains("0000:size=1/throughput/figure#mean\n"), "{}", paired.out);
+    assert!(words(&paired.out).contains("; size 1 → 2"), "{}", paired.out);
+    let ambiguous = lab.weighbridge("compare S1 S23 --allow-different size");
+    assert_eq!(ambiguous.code, 4, "{}", ambiguous.seen());
+    let same = lab.weighbridge("compare S23 S2 --allow-different size --json");
+    assert_eq!(same.code, 3, "{}", same.seen());
+    let outcome = same.json();
+    let missing: Vec<&str> = outcome["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["decided"] == "missing")
+        .map(|check| check["id"].as_str().unwrap())
+        .collect();
+    assert!(!missing.is_empty() && missing.iter().all(|id| id.contains("size=3")), "{missing:?}");
+}
+
+#[test]
+fn iterations_of_run_perf_named_after_an_allowed_parameter_are_paired() {
+    let lab = Lab::new();
+    made(&lab, "old", &around(1000.0));
+    made(&lab, "new", &around(1000.0));
+    let path = lab.path("new/Localhost/fio/0000/result.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, text.replace("read-4k", "read-8k").replace("\"4k\"", "\"8k\"")).unwrap();
+    assert_eq!(lab.weighbridge("compare old new").code, 4);
+    let paired = lab.weighbridge("compare old new --allow-different bs -v");
+    assert_eq!(paired.code, 0, "{}", paired.seen());
+    assert!(
+        paired.out.contains("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n"),
+        "{}",
+        paired.out
+    );
+    assert!(words(&paired.out).contains("; bs 4k → 8k"), "{}", paired.out);
+}
+
+#[test]
+fn another_version_of_a_test_is_not_compared_whatever_may_differ() {
+    let lab = Lab::new();
+    lab.define_figure("timed", TIMED);
+    run(&lab, "timed:runtime=60", "R60");
+    lab.define_figure("timed", &TIMED.replace("version = 1", "version = 2"));
+    run(&lab, "timed:runtime=61", "R61");
+    let ran = lab.weighbridge("compare R60 R61 --allow-different runtime");
+    assert_eq!(ran.code, 4, "{}", ran.seen());
+}
+
+/// Marks the first samples of every cell of a run as disturbed, or as not.
+fn disturb(lab: &Lab, run: &str, count: usize) {
+    let path = lab.path(run).join("Localhost/timed/0000/result.json");
+    let mut result: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for cell in result["cells"].as_array_mut().unwrap() {
+        let samples = cell["samples"].as_array_mut().unwrap();
+        for (at, sample) in samples.iter_mut().filter(|sample| sample["counted"] == true).enumerate() {
+            sample["disturbances"] = if at < count { serde_json::json!(["steal 5 %"]) } else { serde_json::json!([]) };
+        }
+    }
+    std::fs::write(path, result.to_string()).unwrap();
+}
+
+#[test]
+fn disturbed_samples_are_counted() {
+    let lab = Lab::new();
+    lab.define_figure("timed", TIMED);
+    for (name, disturbed) in [("old", 0), ("new", 2)] {
+        run(&lab, "timed", name);
+        disturb(&lab, name, disturbed);
+    }
+    let ran = lab.weighbridge("compare old new -v");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let total = ran.out.lines().find(|line| line.contains("disturbed samples ")).unwrap_or_default();
+    assert!(total.ends_with("0 of 6 in old, 2 of 6 in new"), "{}", ran.out);
+    assert!(words(&ran.out).contains("; disturbed samples: 0 and 2"), "{}", ran.out);
+    assert!(!ran.err.contains("warning"), "{}", ran.err);
+    let outcome = lab.weighbridge("compare old new --json").json();
+    assert_eq!(outcome["builds"][1]["samples"], serde_json::json!({"counted": 6, "disturbed": 2}));
+    assert_eq!(outcome["checks"][0]["disturbed"], serde_json::json!([0, 2]));
+    let trusted = lab.weighbridge("compare old new --trust-single-run --html out.html");
+    let warning = "--trust-single-run decides on samples that were disturbed from outside: 2 of 6 in `new`";
+    assert!(trusted.err.contains(&format!("warning: {warning}\n")), "{}", trusted.err);
+    assert!(std::fs::read_to_string(lab.path("out.html")).unwrap().contains("2 of 6 in `new`"));
+    disturb(&lab, "new", 0);
+    let quiet = lab.weighbridge("compare old new --trust-single-run");
+    assert!(!quiet.err.contains("warning"), "{}", quiet.err);
+}
+
+#[test]
+fn what_disturbed_imported_samples_is_unknown() {
+    let lab = Lab::new();
+    imported(&lab, "old", &[1.0, 1.01, 1.02, 1.03, 1.04, 1.05]);
+    let outcome = lab.weighbridge("compare old old --json").json();
+    assert_eq!(outcome["builds"][0]["samples"], serde_json::Value::Null);
+    assert_eq!(outcome["checks"][0]["disturbed"], serde_json::json!([null, null]));
+    assert!(!lab.weighbridge("compare old old").out.contains("disturbed"));
+}
+
+#[test]
+fn disturbed_samples_of_variants_are_counted() {
+    let lab = Lab::new();
+    lab.define_figure("timed", TIMED);
+    let line = "ab timed --min-time 1ms --warm-up 0 --max-blocks 6 --into R -- base other:param:mode=b";
+    let ran = lab.weighbridge(line);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    // As if something had disturbed the samples of one variant.
+    let journal = lab.journal("R").into_iter().map(|mut line| {
+        if line["event"] == "attempt-ended" {
+            let disturbed = line["cell"].as_str().is_some_and(|cell| cell.contains("/other:"));
+            line["disturbances"] = if disturbed { serde_json::json!(["steal 5 %"]) } else { serde_json::json!([]) };
+        }
+        format!("{line}\n")
+    });
+    let journal: String = journal.collect();
+    lab.write("R/journal.jsonl", &journal);
+    let again = lab.weighbridge(&line.replace("--into", "--json --into"));
+    let variants = again.json()["cases"][0]["variants"].clone();
+    assert_eq!((&variants[0]["disturbed"], &variants[1]["disturbed"]), (&0.into(), &variants[1]["samples"]));
+    let text = lab.weighbridge(line);
+    let row = text.out.lines().find(|line| line.trim_start().starts_with("other:")).unwrap_or_default();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[1], cells[2], "as many are disturbed as there are: {}", text.out);
+    assert!(text.out.contains("disturbed"), "{}", text.out);
+}
