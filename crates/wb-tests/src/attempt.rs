@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
 use wb_model::secrets::{masked_arguments, masked_value};
-use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Team};
+use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Sha256, Team};
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
@@ -206,6 +206,9 @@ struct End {
     ending: Ending,
     elapsed_seconds: f64,
     usage: ResourceUse,
+    /// Length of standard output, and its SHA-256: whether a command's output changed from sample to sample.
+    stdout_bytes: u64,
+    stdout_sha256: Sha256,
 }
 
 /// A process that serves a measured one: measured with it, it is recorded like it.
@@ -270,7 +273,13 @@ impl Attempt {
         if asked.huge_pages != placement.huge_pages {
             finished.ran.verified.huge_pages_means = Some(HugePagesMeans::Program);
         }
-        let end = End { ending: finished.ending, elapsed_seconds, usage: finished.usage };
+        let end = End {
+            ending: finished.ending,
+            elapsed_seconds,
+            usage: finished.usage,
+            stdout_bytes: finished.stdout.len() as u64,
+            stdout_sha256: Sha256::of(&finished.stdout),
+        };
         self.keep_process(
             name,
             &Kept {

@@ -210,6 +210,9 @@ fn a_fixed_command_says_that_nothing_is_known_of_its_effort() {
     with_cell_of(small("'echo value 3 kops'", ""), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.is_valid().value("throughput/value"), 3000.0);
+        let process = sample.json("run.process.json");
+        assert_eq!(process["stdout-bytes"], 13);
+        assert_eq!(process["stdout-sha256"], wb_model::Sha256::of(b"value 3 kops\n").as_str());
         let told = "whether its time follows its work is not known: its command has neither a {work} nor a {seconds}";
         assert_eq!(sample.findings, [told]);
     });

@@ -142,6 +142,10 @@ impl Sample {
         std::fs::read_to_string(self.folder.path().join(artefact)).unwrap_or_else(|e| panic!("{artefact}: {e}"))
     }
 
+    pub(crate) fn json(&self, artefact: &str) -> serde_json::Value {
+        serde_json::from_str(&self.text(artefact)).unwrap()
+    }
+
     pub(crate) fn has(&self, artefact: &str) -> bool {
         self.folder.path().join(artefact).exists()
     }
