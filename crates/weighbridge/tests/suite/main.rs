@@ -15,6 +15,7 @@ mod kills;
 mod lab;
 mod licences;
 mod machine;
+mod moved;
 mod net;
 mod net_faults;
 mod net_guest;
