@@ -2,6 +2,7 @@
 //!
 //! Start with [`Outcome::of`].
 
+mod context;
 mod decide;
 mod history;
 mod told;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 
+pub use context::ContextDifferences;
 pub use decide::{Decided, Method};
 pub use history::{History, Judged};
 pub use told::{Difference, Interval, RunTold, Statistics};
@@ -32,6 +34,8 @@ pub struct Outcome {
     pub checks: Vec<Checked>,
     /// Groups of primary means, by the method of tolerances.
     pub groups: Vec<Grouped>,
+    /// What else differs between the first build and the last: metadata, environments, programs.
+    pub context: ContextDifferences,
     /// How many primary checks came to what, and the others.
     pub totals: Totals,
     /// What the program's exit says: 0 no regression, 2 regression, 3 something missing or invalid, 4 nothing
@@ -218,8 +222,9 @@ impl Outcome {
         totals.groups_gained = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.decided.is_compared());
         let exit = totals.exit(comparable, fail_on_gain).code();
+        let context = ContextDifferences::of(builds);
         let builds = builds.list().iter().map(BuildTold::of).collect();
-        Self { builds, method, checks, groups, totals, exit }
+        Self { builds, method, checks, groups, context, totals, exit }
     }
 
     fn checked(

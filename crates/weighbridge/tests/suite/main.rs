@@ -5,6 +5,7 @@
 mod bisect;
 mod clean;
 mod compare;
+mod compare_context;
 mod faults;
 mod guests;
 mod hosts;
