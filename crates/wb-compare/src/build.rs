@@ -1,5 +1,6 @@
 //! Builds: what was measured, side by side.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -46,6 +47,15 @@ pub(crate) struct RowKey {
     pub(crate) metric: Name,
 }
 
+/// A case among some [`Builds`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CellKey {
+    pub(crate) profile: Name,
+    pub(crate) test: Name,
+    pub(crate) serial: Name,
+    pub(crate) case: Name,
+}
+
 /// The parameters of a case among some [`Builds`]; equal exactly where all names and values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ParamsId(pub(crate) u32);
@@ -70,6 +80,8 @@ pub struct Run {
     pub errors: Vec<RunError>,
     /// Its counted samples; none where its results do not record what disturbed them.
     pub sample_counts: Option<SampleCounts>,
+    /// The programs that its cases were measured with: their paths, versions and hashes.
+    pub(crate) programs: BTreeMap<CellKey, Vec<(Name, Name)>>,
     pub(crate) readings: Vec<Option<Reading>>,
     pub(crate) samples: Vec<f64>,
 }

@@ -14,6 +14,7 @@ pub mod analyze;
 pub mod build;
 pub mod calibrate;
 pub mod direction;
+pub mod environment;
 pub mod id;
 pub mod metadata;
 pub mod model;

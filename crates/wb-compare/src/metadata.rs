@@ -6,6 +6,8 @@ use serde_json::Value as Json;
 
 use wb_model::secrets::masked_words;
 
+use crate::environment::{Environments, Machine};
+
 /// What was said of a run. A key that no field has is among `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metadata {
@@ -25,8 +27,10 @@ pub struct Metadata {
     pub version: Option<String>,
     /// How that program was called, secrets masked.
     pub command: Option<String>,
-    /// The environment: `World` and each profile, by machine, by section (`kernel`, `rpm`, …).
-    pub environment: BTreeMap<String, Vec<BTreeMap<String, String>>>,
+    /// The hash of that program, where it is recorded.
+    pub program_sha256: Option<String>,
+    /// What the machines were like.
+    pub environment: Environments,
     /// Everything else.
     pub others: BTreeMap<String, String>,
 }
@@ -68,9 +72,11 @@ impl Metadata {
 
     /// The kernel's release, as far as the environment has it.
     pub fn kernel(&self) -> Option<String> {
-        let section = self.environment.get("World")?.first()?.get("kernel")?;
-        let release = section.lines().find_map(|line| line.strip_prefix("release: "));
-        release.or_else(|| section.lines().next()).map(str::to_owned)
+        let machines = self.environment.get("World").or_else(|| self.environment.values().next());
+        match machines?.first()?.sections.get("kernel")? {
+            Json::String(text) => text.lines().next().map(str::to_owned),
+            section => section.get("release")?.as_str().map(str::to_owned),
+        }
     }
 
     fn take(&mut self, key: &str, value: &str) -> Result<(), BadMetadata> {
@@ -103,25 +109,19 @@ impl Metadata {
             Json::Object(sections) if sections.is_empty() => Vec::new(),
             _ => return Err(bad("a list of machines is expected".to_owned())),
         };
-        let machines = machines.into_iter().map(sections).collect();
+        let machines = machines.into_iter().map(machine).collect();
         self.environment.insert(whose.to_owned(), machines);
         Ok(())
     }
 }
 
-/// The sections of a machine, as text; whatever is no object is one section without a name.
-fn sections(machine: Json) -> BTreeMap<String, String> {
-    match machine {
-        Json::Object(sections) => sections.into_iter().map(|(name, section)| (name, text(section))).collect(),
-        other => BTreeMap::from([(String::new(), text(other))]),
-    }
-}
-
-fn text(section: Json) -> String {
-    match section {
-        Json::String(text) => text,
-        other => other.to_string(),
-    }
+/// A machine of run-perf's; whatever is no object is one section without a name.
+fn machine(machine: Json) -> Machine {
+    let sections = match machine {
+        Json::Object(sections) => sections.into_iter().collect(),
+        other => BTreeMap::from([(String::new(), other)]),
+    };
+    Machine { worker: None, sections }
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(metadata.url.as_deref(), Some("https://x/y:1"));
         assert_eq!(metadata.command.as_deref(), Some("run-perf --default-password ***"));
         assert_eq!(metadata.kernel().as_deref(), Some("5.0"));
-        assert_eq!(metadata.environment["World"][0]["params"], "{\"cpus\":3}");
+        assert_eq!(metadata.environment["World"][0].sections["params"], serde_json::json!({"cpus": 3}));
         assert_eq!(metadata.others["project"], "p");
         assert_eq!(bad[0], BadMetadata::NoKey { line: 4 });
         assert!(matches!(&bad[1], BadMetadata::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));

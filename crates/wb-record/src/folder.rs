@@ -184,6 +184,25 @@ impl RunFolder {
     pub fn environment(&self, name: &str) -> PathBuf {
         self.path.join("environment").join(format!("{name}.json"))
     }
+
+    /// The workers of which an entry has an environment of this moment, with its name for [`Self::environment`]: the first
+    /// worker's, which names no worker, then the others' by name. Nothing where none was recorded.
+    pub fn worlds(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
+        let first = format!("world-{entry}-{moment}");
+        // A folder that cannot be read has nothing to show either.
+        let files = fs::read_dir(self.path.join("environment")).into_iter().flatten().flatten();
+        let files = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        let world = |file: String| {
+            let name = file.strip_suffix(".json")?;
+            match name.strip_prefix(&first)? {
+                "" => Some((None, name.to_owned())),
+                rest => Some((Some(rest.strip_prefix('@')?.to_owned()), name.to_owned())),
+            }
+        };
+        let mut worlds: Vec<_> = files.filter_map(world).collect();
+        worlds.sort();
+        worlds
+    }
 }
 
 /// A case's name as a folder's name.

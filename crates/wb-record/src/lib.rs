@@ -7,6 +7,7 @@
 
 pub mod artefact;
 pub mod definition;
+pub mod definition_files;
 pub mod error;
 pub mod files;
 pub mod folder;

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use wb_model::team::members;
 use wb_model::{AttemptOutcome, CellId, Facts, Params, Purpose, Team, Value, WorkerName, secrets};
 use wb_plan::{Cell, Plan, Sampling};
+use wb_record::definition_files::{DefinitionFile, FileCopy};
 use wb_record::journal::EntryEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, Entry, Event, History, RunFolder};
@@ -93,7 +94,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let open = (0..cells.len()).filter(|at| wanted(*at)).count();
     watch(started(&cells, &plan, open));
     if open == 0 && !earlier.is_empty() {
-        define(&run, &cells)?;
+        define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
         let bench = Bench {
             crew,
             lost: BTreeSet::new(),
@@ -128,7 +129,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         metadata: job.metadata,
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.
-    define(&run, &cells)?;
+    define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
     let mut bench = Bench {
         crew,
         lost: BTreeSet::new(),
@@ -167,8 +168,10 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     Ok(if interrupted { RunEnd::Interrupted } else { RunEnd::Finished })
 }
 
-/// Records what the cells are, and the tests that others would not know.
-fn define(run: &RunFolder, cells: &[Measuring]) -> Result<(), RunError> {
+/// Records what the cells are, and the tests that others would not know, with the files that these name. What of them is
+/// not in the run comes back, a sentence each.
+fn define(run: &RunFolder, cells: &[Measuring]) -> Result<Vec<String>, RunError> {
+    let mut notes = Vec::new();
     // The cells of one serial share a file, and stand beside each other in a plan.
     for serial in cells.chunk_by(|one, next| run.serial(&one.cell.id) == run.serial(&next.cell.id)) {
         let id = &serial[0].cell.id;
@@ -179,10 +182,29 @@ fn define(run: &RunFolder, cells: &[Measuring]) -> Result<(), RunError> {
             run.write_definitions(id, &definitions)?;
         }
         if let Some(text) = serial[0].test.definition() {
+            // Before the definition, which cannot be read where a file is neither in its place nor listed.
+            notes.extend(copy_files(run, serial)?);
             run.keep_test(&id.test, &wb_plan::masked::definition(text))?;
         }
     }
-    Ok(())
+    Ok(notes)
+}
+
+/// Copies the files that the definition of a serial's test names; says which of them have no copy.
+fn copy_files(run: &RunFolder, serial: &[Measuring]) -> Result<Vec<String>, RunError> {
+    let named: BTreeSet<_> = serial.iter().flat_map(|cell| cell.test.files(&cell.cell.params)).collect();
+    let named: Vec<_> = named.into_iter().map(|file| (file.path, file.location)).collect();
+    let test = &serial[0].cell.id.test;
+    let new = run.copy_files(test, &named)?;
+    let note = |file: DefinitionFile| match file.copy {
+        FileCopy::Whole { .. } => None,
+        FileCopy::Masked { .. } => Some(format!("{test}: `{}` is recorded with its secrets masked", file.path)),
+        FileCopy::Missing { why } => {
+            let hash = if file.sha256.is_some() { "recorded by its hash alone" } else { "not recorded" };
+            Some(format!("{test}: `{}` is {hash}: {why}", file.path))
+        }
+    };
+    Ok(new.into_iter().filter_map(note).collect())
 }
 
 fn measuring(

@@ -187,10 +187,21 @@ pub struct NestedRow {
 /// One thing of the environment that is not as it was at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentChange {
+    /// The worker; none where it is the first, or the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// What: `sysctl/vm.swappiness`.
     pub path: String,
     /// Before; none where it was not there.
     pub before: Option<String>,
     /// After; none where it is gone.
     pub after: Option<String>,
+}
+
+impl EnvironmentChange {
+    /// What changed, and on which worker: `sysctl/vm.swappiness@vm2`.
+    pub fn place(&self) -> String {
+        let worker = self.worker.as_ref().map(|worker| format!("@{worker}"));
+        format!("{}{}", self.path, worker.unwrap_or_default())
+    }
 }

@@ -208,17 +208,21 @@ fn machines(entry: &wb_record::Entry) -> Vec<String> {
     names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// What the world's environment was before each entry and after it, where they differ.
+/// What the environments of all workers were before each entry and after it, where they differ.
 fn changes(run: &RunFolder, entries: usize) -> Result<Vec<EnvironmentChange>, StudyError> {
     let mut all = Vec::new();
     for entry in 0..entries {
-        let read = |moment: &str| files::read_json::<Environment>(&run.environment(&format!("world-{entry}-{moment}")));
-        let (Some(before), Some(after)) = (read("before")?, read("after")?) else { continue };
-        all.extend(Environment::difference(&before, &after).into_iter().map(|change| EnvironmentChange {
-            path: change.path,
-            before: change.before,
-            after: change.after,
-        }));
+        for (worker, before) in run.worlds(entry as u32, "before") {
+            let read = |name: &str| files::read_json::<Environment>(&run.environment(name));
+            let after = before.replacen("-before", "-after", 1);
+            let (Some(before), Some(after)) = (read(&before)?, read(&after)?) else { continue };
+            all.extend(Environment::difference(&before, &after).into_iter().map(|change| EnvironmentChange {
+                worker: worker.clone(),
+                path: change.path,
+                before: change.before,
+                after: change.after,
+            }));
+        }
     }
     Ok(all)
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -14,6 +15,15 @@ use wb_model::{
 use wb_stats::Rule;
 
 use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site};
+
+/// A file on this machine that the definition of a test names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedFile {
+    /// Its path, as the definition has it.
+    pub path: String,
+    /// Where it lies.
+    pub location: PathBuf,
+}
 
 /// What a test written in Rust says of itself beside its parameters.
 #[derive(Debug, Clone)]
@@ -140,6 +150,10 @@ pub trait Test: Send + Sync {
     /// The text that defines it, where that does not come with the program: a run keeps it.
     fn definition(&self) -> Option<&str> {
         None
+    }
+    /// The files on this machine that its definition names, for a cell with these parameters: a run copies them.
+    fn files(&self, _params: &Params) -> Vec<NamedFile> {
+        Vec::new()
     }
     /// Programs it needs on its worker.
     fn requires(&self, params: &Params) -> Vec<Requirement>;

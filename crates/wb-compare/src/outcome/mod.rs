@@ -2,6 +2,7 @@
 //!
 //! Start with [`Outcome::of`].
 
+mod context;
 mod decide;
 mod history;
 mod reason;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
 
+pub use context::ContextDifferences;
 pub use decide::{Decided, Method};
 pub use history::{History, Judged};
 pub use told::{Difference, Interval, RunTold, Statistics};
@@ -37,6 +39,8 @@ pub struct Outcome {
     pub checks: Vec<Checked>,
     /// Groups of primary means, by the method of tolerances.
     pub groups: Vec<Grouped>,
+    /// What else differs between the first build and the last: metadata, environments, programs.
+    pub context: ContextDifferences,
     /// How many primary checks came to what, and the others.
     pub totals: Totals,
     /// What the program's exit says: 0 no regression, 2 regression, 3 something missing, invalid or ended in an error, 4
@@ -236,8 +240,9 @@ impl Outcome {
             Exit::Regression => regressed_by(&checks, &groups, fail_on_gain),
             Exit::Fine | Exit::Incomplete | Exit::NothingComparable => Vec::new(),
         };
+        let context = ContextDifferences::of(builds);
         let builds = builds.list().iter().map(BuildTold::of).collect();
-        Self { builds, method, checks, groups, totals, exit: exit.code(), regressed_by }
+        Self { builds, method, checks, groups, context, totals, exit: exit.code(), regressed_by }
     }
 
     /// The errors of the first build and of the last: the build's name, the place, and what happened.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BuildTold;
 use crate::build::{Build, Builds, Row, Run};
+use crate::environment::Environments;
 use crate::statistical::{self, Needs, NoiseUse, Unit, Verdict};
 use crate::tolerance::score::Part;
 
@@ -18,8 +19,8 @@ pub struct RunTold {
     /// The build that was measured, where it is seen, the machine, distributions, version and command, by name; those
     /// that were said.
     pub metadata: BTreeMap<String, String>,
-    /// The environment: `World` and each profile, by machine, by section.
-    pub environment: BTreeMap<String, Vec<BTreeMap<String, String>>>,
+    /// What the machines were like, in the entry in which the samples were taken.
+    pub environment: Environments,
 }
 
 /// What the method of statistics says of a check.
@@ -88,7 +89,7 @@ impl BuildTold {
 }
 
 impl RunTold {
-    fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         let said = &run.metadata;
         let named = [
             ("build", &said.build),

@@ -4,7 +4,7 @@ use super::parsed::Parsed;
 use super::runperf::folder::ResultFile;
 use super::warning::Oddity;
 use super::{Place, SourceError};
-use crate::build::{Builds, ParamsId, Reading, RowKey, RunError, SampleCounts};
+use crate::build::{Builds, CellKey, ParamsId, Reading, RowKey, RunError, SampleCounts};
 use crate::id::Statistic;
 use crate::names::Name;
 
@@ -63,6 +63,10 @@ pub(super) fn merge(
             repeated += 1;
             first.get_or_insert(crate::build::Row(row as u32));
         }
+    }
+    for (case, programs) in &parsed.programs {
+        let cell = CellKey { profile, test, serial, case: here(case) };
+        run.programs.insert(cell, programs.iter().map(|(name, value)| (here(name), here(value))).collect());
     }
     for (class, metric, direction) in &parsed.directions {
         let metric = builds.names.text(here(metric)).to_owned();

@@ -6,6 +6,7 @@
 mod merge;
 mod pairing;
 pub(crate) mod parsed;
+mod recorded;
 pub(crate) mod runperf;
 mod warning;
 mod weighbridge;
@@ -150,15 +151,24 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
             let place = Place { build: at, run: build.runs.len() };
             files.extend(folder.results.into_iter().map(|file| (place, file)));
             read.warnings.extend(folder.warnings);
-            let said = match (folder.layout, folder.metadata) {
+            let mut metadata = match (folder.layout, folder.metadata) {
                 (_, None) => Metadata::default(),
                 (Layout::RunPerf, Some(file)) => metadata(&file, &mut read.warnings),
-                (Layout::Weighbridge, Some(file)) => weighbridge::metadata(path).unwrap_or_else(|error| {
-                    read.warnings.push(Warning { path: file, what: Oddity::unreadable(error) });
-                    Metadata::default()
-                }),
+                (Layout::Weighbridge, Some(file)) => match recorded::metadata(path) {
+                    Ok((metadata, warnings)) => {
+                        read.warnings.extend(warnings);
+                        metadata
+                    }
+                    Err(error) => {
+                        read.warnings.push(Warning { path: file, what: Oddity::unreadable(error) });
+                        Metadata::default()
+                    }
+                },
             };
-            build.runs.push(Run { path: path.to_owned(), metadata: said, ..Run::default() });
+            let environment = std::mem::take(&mut metadata.environment).into_iter();
+            let renamed = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
+            metadata.environment = renamed.collect();
+            build.runs.push(Run { path: path.to_owned(), metadata, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 let errors = folder.errors.into_iter().filter_map(|error| renamed(error, source, at, &sources[0]));
                 run.errors = errors.collect();

@@ -19,6 +19,8 @@ pub(crate) struct Parsed {
     pub(crate) samples: Vec<f64>,
     /// Sets of parameters, each sorted by name.
     pub(crate) params: Set<Box<[(Name, Name)]>>,
+    /// The programs that a case was measured with, by case: name and value of each property.
+    pub(crate) programs: Vec<(Name, Vec<(Name, Name)>)>,
     pub(crate) odd: Vec<Oddity>,
     /// Which way is better, where the file says so.
     pub(crate) directions: Vec<(Class, Name, Direction)>,

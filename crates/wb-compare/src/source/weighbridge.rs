@@ -2,18 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
 use wb_model::{CellOutcome, Class, Direction, counted, secrets::masked_words};
-use wb_record::{RecordError, RunFolder};
 
 use super::parsed::{Parsed, ParsedMetric};
 use crate::build::{SampleCounts, Value};
 use crate::id::Naming;
-use crate::metadata::Metadata;
+use crate::names::Name;
 
 /// What tells this layout from run-perf's.
 pub(crate) const HEAD: &str = "run.json";
@@ -149,6 +147,7 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
     let params = parsed.keep_params(params);
+    keep_provenance(parsed, case, &cell.provenance);
     for Metric { metric: Declared { name, class, unit, direction, primary }, worker, summary } in &cell.metrics {
         let name = worker.as_ref().map_or(name.to_string(), |worker| format!("{name}@{worker}"));
         let key = format!("{class}/{name}");
@@ -176,65 +175,22 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
     }
 }
 
+/// What every run has another one of, or what stands among the metadata and in the environment.
+const ELSEWHERE: [&str; 3] = ["boot", "host", "kernel"];
+
+/// Keeps the programs that a case was measured with: their paths, versions and hashes.
+fn keep_provenance(parsed: &mut Parsed, case: Name, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {
+    let of_programs =
+        provenance.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.split('@').next().unwrap_or(name)));
+    let programs: Vec<_> =
+        of_programs.map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(value))).collect();
+    parsed.programs.push((case, programs));
+}
+
 fn text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-/// What is said of a run in its head, and its environment before it began.
-pub(super) fn metadata(path: &Path) -> Result<Metadata, RecordError> {
-    let run = RunFolder::open(path)?;
-    let entries = run.run_file()?.entries;
-    let mut metadata = Metadata::default();
-    let Some(last) = entries.last() else { return Ok(metadata) };
-    for (name, value) in entries.iter().flat_map(|entry| &entry.metadata) {
-        let place = match name.as_str() {
-            "build" => &mut metadata.build,
-            "url" => &mut metadata.url,
-            "machine-url" => &mut metadata.machine_url,
-            "distro" => &mut metadata.distro,
-            "guest-distro" => &mut metadata.guest_distro,
-            _ => {
-                metadata.others.insert(name.clone(), value.clone());
-                continue;
-            }
-        };
-        *place = Some(value.clone());
-    }
-    let hosts: Vec<&str> = last.facts.values().map(|facts| facts.hostname.as_str()).collect();
-    metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
-    metadata.version = Some(last.version.clone());
-    metadata.command = Some(masked_words(&last.command.join(" ")));
-    metadata.others.insert("started".to_owned(), last.started.clone());
-    let world = std::fs::read(run.environment("world-0-before")).ok();
-    if let Some(sections) =
-        world.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(&bytes).ok())
-    {
-        let sections = sections.iter().map(|(name, section)| (name.clone(), lines(section))).collect();
-        metadata.environment.insert("World".to_owned(), vec![sections]);
-    }
-    Ok(metadata)
-}
-
-/// A section as lines of `name: value`, so that two can be held against each other line by line.
-fn lines(section: &serde_json::Value) -> String {
-    let mut lines = Vec::new();
-    add_lines("", section, &mut lines);
-    lines.join("\n")
-}
-
-fn add_lines(above: &str, value: &serde_json::Value, lines: &mut Vec<String>) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            for (name, value) in fields {
-                let name = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-                add_lines(&name, value, lines);
-            }
-        }
-        value if above.is_empty() => lines.push(text(value)),
-        value => lines.push(format!("{above}: {}", text(value))),
     }
 }
 
@@ -290,12 +246,5 @@ mod tests {
     fn what_disturbed_imported_samples_is_not_known() {
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
         assert_eq!(parse(&imported, false, &BTreeMap::new()).unwrap().sample_counts, None);
-    }
-
-    #[test]
-    fn sections_become_lines() {
-        let section = serde_json::json!({"release": "6.1", "smt": {"control": "on", "cpus": [1, 2]}});
-        assert_eq!(lines(&section), "release: 6.1\nsmt.control: on\nsmt.cpus: [1,2]");
-        assert_eq!(lines(&serde_json::json!("text")), "text");
     }
 }

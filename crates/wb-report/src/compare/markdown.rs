@@ -3,8 +3,8 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
+use super::context::{Row, Section, sections};
 use super::figures::{difference, failed, in_unit, regressed_by, value, why_beside};
-use super::totals::surrounding_differences;
 
 /// What a comment on GitHub may have, in characters, less some room.
 const LENGTH: usize = 60_000;
@@ -61,22 +61,30 @@ pub fn markdown(outcome: &Outcome) -> String {
     if left > 0 {
         text += &format!("\n… and {left} more.\n");
     }
-    if let [src, .., dst] = &outcome.builds[..] {
-        let differing = surrounding_differences(src, dst);
-        if !differing.is_empty() && text.len() < LENGTH {
-            text += "\n<details><summary>what else differs</summary>\n\n";
-            for (name, src, dst) in differing {
-                let line = format!("- {}: `{}` → `{}`\n", escaped(&name), escaped(&src), escaped(&dst));
-                if text.len() + line.len() > LENGTH {
-                    text += "- …\n";
-                    break;
-                }
-                text += &line;
-            }
-            text += "\n</details>\n";
-        }
-    }
+    text += &else_differing(outcome, LENGTH.saturating_sub(text.len()));
     text
+}
+
+/// What else differs, in no more than this many bytes.
+fn else_differing(outcome: &Outcome, length: usize) -> String {
+    const HEAD: &str = "\n<details><summary>what else differs</summary>\n\n";
+    const TAIL: &str = "\n</details>\n";
+    let row = |Row { name, src, dst, cells }: &Row| {
+        let name = if name.is_empty() { String::new() } else { format!("{}: ", escaped(name)) };
+        format!("  - {name}`{}` → `{}`{cells}\n", escaped(src), escaped(dst))
+    };
+    let lines = |Section { title, rows }: &Section| {
+        [format!("- {}\n", escaped(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()
+    };
+    let mut text = HEAD.to_owned();
+    for line in sections(&outcome.context).iter().flat_map(lines) {
+        if text.len() + line.len() + TAIL.len() > length {
+            text += "- …\n";
+            break;
+        }
+        text += &line;
+    }
+    if text.len() == HEAD.len() { String::new() } else { text + TAIL }
 }
 
 fn is_told(decided: Decided) -> bool {

@@ -3,6 +3,7 @@
 //! Start with [`text()`] and [`html`].
 
 mod averages;
+mod context;
 mod csv;
 mod figures;
 pub(crate) mod held;

@@ -113,7 +113,7 @@ fn answers(study: &Study) -> Vec<AnswerView> {
 
 fn changes(study: &Study) -> Vec<ChangeView> {
     let view = |change: &wb_study::result::EnvironmentChange| ChangeView {
-        path: change.path.clone(),
+        path: change.place(),
         before: change.before.clone(),
         after: change.after.clone(),
     };

@@ -146,7 +146,7 @@ pub fn answers(answers: &[Answer], style: Style) -> String {
 fn changes(study: &Study, style: Style) -> String {
     let changes = study.changes.iter().map(|change| {
         let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "(absent)".to_owned());
-        style.remark(&change.path, &format!("{} → {}", side(&change.before), side(&change.after)))
+        style.remark(&change.place(), &format!("{} → {}", side(&change.before), side(&change.after)))
     });
     section("the environment changed during the run", changes.collect(), style)
 }

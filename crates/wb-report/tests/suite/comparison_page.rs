@@ -122,9 +122,18 @@ fn builds_lead_where_their_metadata_says() {
 fn environments_are_letters_and_tell_in_what_they_differ() {
     let page = page(&PLAIN);
     assert_eq!(page.told("table.builds td.letter"), ["A", "A", "B"]);
-    let [diff] = &page.all("code.diff")[..] else { panic!("one difference") };
-    assert_eq!(words(*diff), "kernel - 6.1 + 6.2 </code><script>alert(2)</script>");
-    assert_eq!(page.told("code")[1], "run-perf --default-password *** --hosts anvil -- fio");
+    assert_eq!(
+        page.told("section[aria-labelledby=environments] details.cell summary")[0],
+        "B against A 1 difference: kernel 1 · new"
+    );
+    let rows = page.told("table.changes tbody tr");
+    assert_eq!(rows, ["kernel 1 difference", "6.1 6.2 </code><script>alert(2)</script>"]);
+    // Everything of each letter, to copy.
+    let records = page.told("details.record");
+    assert_eq!(records.len(), 2, "{records:#?}");
+    assert!(records[0].starts_with("A as recorded JSON · old, between"), "{}", records[0]);
+    assert!(records[1].contains(r#""kernel": "6.2 </code><script>alert(2)</script>\nsmt on"#), "{}", records[1]);
+    assert!(page.told("code").contains(&"run-perf --default-password *** --hosts anvil -- fio".to_owned()));
 }
 
 #[test]

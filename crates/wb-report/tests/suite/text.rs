@@ -68,7 +68,7 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
 
     the environment changed during the run
       sysctl/vm.swappiness  60 → 10
-      mounts//mnt/scratch  (absent) → ext4 rw,relatime
+      mounts//mnt/scratch@vm2  (absent) → ext4 rw,relatime
 
     14 cells: 10 measured, 1 not converged, 1 unsupported, 1 failed, 1 partial; 3
     min 41 s, 87 % of it workload, 77 % measured

@@ -12,6 +12,7 @@ use super::params::FromMachine;
 use super::raw::{self, Folder};
 use super::reading::{Reading, Source};
 use super::template::{Argv, Template};
+use crate::test::NamedFile;
 
 /// A test in TOML.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Definition {
     /// Of its text and its files.
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
+    /// The files that it takes from where it lies.
+    pub(super) beside: Vec<NamedFile>,
     pub(super) machine: Vec<FromMachine>,
     pub(super) needs: Vec<Need>,
     pub(super) files: Vec<File>,
@@ -84,6 +87,8 @@ pub(super) struct File {
 pub(super) enum Content {
     Bytes(Vec<u8>),
     Template(Template),
+    /// The run that the definition is recorded in has no exact copy, and why.
+    Missing(String),
 }
 
 /// A server that is there while samples are taken.

@@ -16,6 +16,9 @@ pub enum DefinitionError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The record of its files cannot be read.
+    #[error(transparent)]
+    Record(#[from] wb_record::RecordError),
     /// Something that a definition cannot say.
     #[error("{file}:{line}:{column}: {fault}")]
     Wrong {

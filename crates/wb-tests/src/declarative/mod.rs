@@ -10,6 +10,7 @@ mod build;
 mod check;
 mod definition;
 mod error;
+mod files;
 mod left;
 mod params;
 mod port;
@@ -29,9 +30,10 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement, Value};
+use wb_record::definition_files::DefinitionFiles;
 use wb_stats::Rule;
 
-use crate::test::{AnyPrepared, misplaced};
+use crate::test::{AnyPrepared, NamedFile, misplaced};
 use crate::{Answer, Artefacts, Attempt, BuildInputs, Failure, Measured, Rejected, Site, Solved, Test};
 
 use definition::{Calibration, Definition};
@@ -54,11 +56,21 @@ impl Declarative {
     /// # Errors
     /// When it says something that a definition cannot say; the error has the place.
     pub fn parse(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
-        let own = folder.map(|_| text.to_owned());
-        Definition::read(name, text, folder).map(|definition| Self { definition, text: own })
+        Self::parse_with(name, text, folder, None)
     }
 
-    /// Reads the definition in a file.
+    fn parse_with(
+        name: &str,
+        text: &str,
+        folder: Option<&Path>,
+        copies: Option<&DefinitionFiles>,
+    ) -> Result<Self, DefinitionError> {
+        let own = folder.map(|_| text.to_owned());
+        Definition::read(name, text, folder, copies).map(|definition| Self { definition, text: own })
+    }
+
+    /// Reads the definition in a file. Where a run has recorded it, the files that it names are the run's copies; those
+    /// of which there is none are missed when they are needed, which is never to read samples.
     ///
     /// # Errors
     /// When the file cannot be read, or as [`Declarative::parse`].
@@ -66,7 +78,8 @@ impl Declarative {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
-        Self::parse(&path.display().to_string(), &text, path.parent())
+        let copies = DefinitionFiles::beside(&path)?;
+        Self::parse_with(&path.display().to_string(), &text, path.parent(), copies.as_ref())
     }
 }
 
@@ -78,6 +91,10 @@ impl Test for Declarative {
 
     fn definition(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    fn files(&self, params: &Params) -> Vec<NamedFile> {
+        self.definition.named_files(params)
     }
 
     fn requires(&self, params: &Params) -> Vec<Requirement> {

@@ -82,6 +82,9 @@ impl File {
         let bytes = match &self.content {
             Content::Bytes(bytes) => bytes.clone(),
             Content::Template(template) => template.text(bindings).map_err(Failure::refused)?.into_bytes(),
+            Content::Missing(why) => {
+                return Err(Failure::refused(format!("the run has no exact copy of the file `{}`: {why}", self.name)));
+            }
         };
         site.worker().put(&path, &bytes, 0o700).await.map_err(lost)
     }

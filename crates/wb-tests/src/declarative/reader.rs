@@ -7,6 +7,7 @@ use std::path::Path;
 use toml::Spanned;
 use wb_agent::Stream;
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
+use wb_record::definition_files::{DefinitionFile, DefinitionFiles, FileCopy};
 
 use super::check::Check;
 use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, SameOutput, Service};
@@ -15,16 +16,24 @@ use super::params::{Declared, FromMachine, defaults};
 use super::raw::{self, Folder, Words};
 use super::reading::{Reading, Source, regex};
 use super::template::{Argv, Builtin, Known, Moment, Shape, Template};
+use crate::test::NamedFile;
 
 impl Definition {
-    /// Reads a definition. Files that it names lie in `folder`.
-    pub(super) fn read(file: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
+    /// Reads a definition. Files that it names lie in `folder`, or are `copies` there.
+    pub(super) fn read(
+        file: &str,
+        text: &str,
+        folder: Option<&Path>,
+        copies: Option<&DefinitionFiles>,
+    ) -> Result<Self, DefinitionError> {
         let source = Text { file, text };
         let raw: raw::Definition = toml::from_str(text).map_err(|error| source.malformed(&error))?;
         let declared = Declared::read(&source, &raw.param)?;
         let reader = Reader {
             text: source,
             folder,
+            copies,
+            beside: Vec::new(),
             shapes: declared.shapes,
             digest: text.as_bytes().to_vec(),
             prepared: BTreeSet::new(),
@@ -37,6 +46,8 @@ impl Definition {
 struct Reader<'a> {
     text: Text<'a>,
     folder: Option<&'a Path>,
+    copies: Option<&'a DefinitionFiles>,
+    beside: Vec<NamedFile>,
     shapes: BTreeMap<String, Shape>,
     /// All that the definition consists of, its files included.
     digest: Vec<u8>,
@@ -76,6 +87,7 @@ impl Reader<'_> {
             declaration,
             digest: Sha256::of(&self.digest),
             folder: self.folder.map(|folder| folder.display().to_string()),
+            beside: self.beside,
             machine,
             needs,
             files,
@@ -253,7 +265,10 @@ impl Reader<'_> {
         let name = self.file_name(&raw.name)?;
         let (bytes, at) = match (&raw.text, &raw.path) {
             (Some(text), None) => (text.get_ref().clone().into_bytes(), text.span()),
-            (None, Some(path)) => (self.beside(path)?, path.span()),
+            (None, Some(path)) => match self.beside(path)? {
+                Ok(bytes) => (bytes, path.span()),
+                Err(why) => return Ok(File { name, folder: raw.folder, content: Content::Missing(why) }),
+            },
             _ => return self.wrong(at, Fault::new(format!("the file `{name}` has a `text` or a `path`"))),
         };
         let moment = match raw.folder {
@@ -268,16 +283,30 @@ impl Reader<'_> {
         Ok(File { name, folder: raw.folder, content })
     }
 
-    /// A file beside the definition, which counts as a part of it.
-    fn beside(&mut self, path: &Spanned<String>) -> Result<Vec<u8>, DefinitionError> {
+    /// A file beside the definition, which counts as a part of it; why there is no exact copy where a run has recorded
+    /// the definition.
+    fn beside(&mut self, path: &Spanned<String>) -> Result<Result<Vec<u8>, String>, DefinitionError> {
         let Some(folder) = self.folder else {
             return self.wrong(path.span(), Fault::new("this definition lies in no folder").with("give a `text`"));
         };
-        let bytes = std::fs::read(folder.join(path.get_ref())).map_err(|error| {
+        let location = match self.copies.and_then(|copies| copies.get(path.get_ref())) {
+            None => folder.join(path.get_ref()),
+            Some(DefinitionFile { copy: FileCopy::Whole { file }, .. }) => folder.join(file),
+            Some(DefinitionFile { copy: FileCopy::Masked { .. }, .. }) => {
+                return Ok(Err("secrets in it are masked".to_owned()));
+            }
+            Some(DefinitionFile { copy: FileCopy::Missing { why }, .. }) => return Ok(Err(why.clone())),
+        };
+        let bytes = std::fs::read(&location);
+        if let (Err(error), true) = (&bytes, self.copies.is_some()) {
+            return Ok(Err(format!("cannot read {}: {error}", location.display())));
+        }
+        let bytes = bytes.map_err(|error| {
             self.text.wrong(path.span(), Fault::new(format!("`{}` cannot be read: {error}", path.get_ref())))
         })?;
         self.digest.extend_from_slice(&bytes);
-        Ok(bytes)
+        self.beside.push(NamedFile { path: path.get_ref().clone(), location });
+        Ok(Ok(bytes))
     }
 
     fn file_name(&self, name: &Spanned<String>) -> Result<String, DefinitionError> {

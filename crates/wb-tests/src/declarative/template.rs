@@ -224,7 +224,30 @@ impl Template {
     }
 }
 
+impl Template {
+    /// The whole text, where nothing in it is to be filled in.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What follows `{here}/` in it, where all of that is known.
+    pub(super) fn below_here(&self, bindings: &Bindings<'_>) -> Option<String> {
+        let is_here = |piece: &Piece| matches!(piece, Piece::Hole(Source::Builtin(Builtin::Here), _));
+        let at = self.0.iter().position(is_here)?;
+        let rest = Self(self.0[at + 1..].to_vec()).text(bindings).ok()?;
+        rest.strip_prefix('/').filter(|path| !path.is_empty()).map(str::to_owned)
+    }
+}
+
 impl Argv {
+    /// Its words.
+    pub(super) fn words(&self) -> &[Template] {
+        &self.0
+    }
+
     /// Reads the words of a command.
     pub(super) fn parse(words: &[String], known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<Self, Fault> {
         if words.is_empty() {

@@ -44,6 +44,7 @@ fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
     match error {
         DefinitionError::Twice { test: twice, .. } => Some(twice == test),
         DefinitionError::Read { path, .. } => Some(named(path)),
+        DefinitionError::Record(_) => None,
         DefinitionError::Wrong { file, .. } => {
             let text = std::fs::read_to_string(file).ok()?;
             let value = text.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='));

@@ -10,9 +10,10 @@ use crate::exit::Exit;
 type Named = (&'static str, fn() -> Schema);
 
 /// Every file and output.
-const ALL: [Named; 23] = [
+const ALL: [Named; 24] = [
     ("run", || schema_for!(wb_record::RunFile)),
     ("definition", || schema_for!(wb_record::Definitions)),
+    ("definition-files", || schema_for!(wb_record::definition_files::DefinitionFiles)),
     ("journal-line", || schema_for!(wb_record::Line)),
     ("result", || schema_for!(wb_study::run::SerialResult)),
     ("study", || schema_for!(wb_study::Study)),
@@ -37,7 +38,7 @@ const ALL: [Named; 23] = [
 ];
 
 /// The names.
-pub(crate) fn schemas() -> [&'static str; 23] {
+pub(crate) fn schemas() -> [&'static str; 24] {
     ALL.map(|(name, _)| name)
 }
 

@@ -17,6 +17,19 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
+/// Copies a folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// Measures nothing: its figure depends on its parameter alone, so that any two runs of it are equal.
 const STEADY: &str = r#"
 name = "steady"

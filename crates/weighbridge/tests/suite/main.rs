@@ -5,6 +5,7 @@
 mod bisect;
 mod clean;
 mod compare;
+mod compare_context;
 mod compare_errors;
 mod compare_evidence;
 mod faults;
@@ -17,6 +18,7 @@ mod kills;
 mod lab;
 mod licences;
 mod machine;
+mod moved;
 mod net;
 mod net_faults;
 mod net_guest;

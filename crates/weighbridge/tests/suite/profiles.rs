@@ -225,3 +225,38 @@ fn a_command_that_makes_nothing_so_is_told() {
     let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}"));
     assert!(ran.code == 1 && ran.err.contains("the command `idle` ran"), "{}", ran.seen());
 }
+
+#[test]
+fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not() {
+    let Some(_machine) = machine() else { return };
+    let lab = Lab::new();
+    let [file, flag] = mine(&lab);
+    let quick = QUICK.trim_end_matches("--into R");
+    let run = |name: &str| {
+        let ran = lab.weighbridge(&format!("run steady --profiles Mine {quick} --into {name}"));
+        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    };
+    // Other tests may come and go on this machine meanwhile: only what the profile is counts here.
+    let differing = |one: &str, other: &str| {
+        let outcome = lab.weighbridge(&format!("compare {one} {other} --json")).json();
+        let all = outcome["context"]["environment"].as_array().unwrap().clone();
+        let of_profile =
+            all.into_iter().filter(|section| ["profile", "knobs"].contains(&section["section"].as_str().unwrap()));
+        of_profile
+            .map(|section| (section["places"][0]["environment"].clone(), section["changes"].clone()))
+            .collect::<Vec<_>>()
+    };
+    run("R1");
+    run("R2");
+    assert_eq!(differing("R1", "R2"), []);
+    let path = lab.path("config/weighbridge/profiles.d/Mine.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("measuring", "otherwise").replace("the flag", "a flag")).unwrap();
+    run("R3");
+    let [(profile, changes)] = &differing("R1", "R3")[..] else { panic!("one section") };
+    assert_eq!(profile, "Mine");
+    let of = |name: &str| changes.as_array().unwrap().iter().find(|change| change["name"] == name).unwrap().clone();
+    let of_file = of(&format!("files.{}.text", file.display()));
+    assert_eq!((&of_file["src"], &of_file["dst"]), (&"measuring".into(), &"otherwise".into()));
+    assert_eq!(of("commands.a flag.is")["dst"], format!("test -e {}", flag.display()));
+}

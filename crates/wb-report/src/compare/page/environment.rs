@@ -1,14 +1,14 @@
-//! Environments as letters: A is the first build's, and each other one has a letter of its own and says in what it
+//! Environments as letters: A is the first build's, and each other one has a letter of its own and shows in what it
 //! differs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
-use similar::{ChangeTag, TextDiff};
+use wb_compare::environment::{ComparableMachines, Machine, MachineDifference};
 use wb_compare::outcome::BuildTold;
 use wb_model::counted;
 
-use crate::compare::totals::MOMENTARY;
+use crate::compare::context::Row;
 
 /// The environment of one name (`World` or a profile) in all builds.
 #[derive(Serialize)]
@@ -18,6 +18,8 @@ pub(super) struct Environment {
     pub(super) letters: Vec<String>,
     /// What the letters stand for, A left out.
     pub(super) others: Vec<Other>,
+    /// All that was recorded, by letter.
+    records: Vec<Record>,
 }
 
 /// A letter after A.
@@ -30,13 +32,19 @@ pub(super) struct Other {
     diffs: Vec<Diff>,
 }
 
+/// What was recorded of the machines of a letter, as JSON.
+#[derive(Serialize)]
+struct Record {
+    letter: String,
+    builds: String,
+    json: String,
+}
+
 #[derive(Serialize)]
 struct Diff {
     against: String,
-    /// How many lines differ.
-    lines: usize,
-    /// The same in words.
-    told: String,
+    /// How many differences there are, and in which sections.
+    counts: String,
     sections: Vec<Section>,
     /// How many of them are not shown.
     more: usize,
@@ -45,12 +53,11 @@ struct Diff {
 #[derive(Serialize)]
 struct Section {
     name: String,
-    text: String,
+    count: String,
+    rows: Vec<Row>,
 }
 
-type Machines = Vec<BTreeMap<String, String>>;
-
-/// So many lines of one difference are shown.
+/// So many values of one difference are shown.
 const SHOWN: usize = 400;
 
 /// Of each name that any build has.
@@ -67,14 +74,15 @@ pub(super) fn environments(builds: &[BuildTold]) -> Vec<Environment> {
 
 impl Environment {
     fn of(name: &str, builds: &[BuildTold]) -> Self {
-        let mut distinct: Vec<Machines> = Vec::new();
+        let mut distinct: Vec<(&Vec<Machine>, ComparableMachines)> = Vec::new();
         let mut of_builds: Vec<Vec<usize>> = Vec::new();
         for build in builds {
             let mut has = Vec::new();
             for machines in build.runs.iter().filter_map(|run| run.environment.get(name)) {
-                let lasting = lasting(machines);
-                let place = distinct.iter().position(|known| *known == lasting).unwrap_or_else(|| {
-                    distinct.push(lasting);
+                let comparable = ComparableMachines::of(machines);
+                let same = distinct.iter().position(|(_, other)| other.differences(&comparable).is_empty());
+                let place = same.unwrap_or_else(|| {
+                    distinct.push((machines, comparable));
                     distinct.len() - 1
                 });
                 if !has.contains(&place) {
@@ -83,28 +91,29 @@ impl Environment {
             }
             of_builds.push(has);
         }
-        let told = |has: &Vec<usize>| has.iter().map(|place| letter(*place)).collect::<Vec<_>>().join(" ");
-        let letters = of_builds.iter().map(told).collect();
-        let others = (1..distinct.len()).map(|place| {
+        let letters_of = |has: &Vec<usize>| has.iter().map(|place| letter(*place)).collect::<Vec<_>>().join(" ");
+        let having = |place: usize| {
             let having = builds.iter().zip(&of_builds).filter(|(_, has)| has.contains(&place));
+            having.map(|(build, _)| build.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let others = (1..distinct.len()).map(|place| {
             let against = if place == 1 { vec![0] } else { vec![0, place - 1] };
-            Other {
-                letter: letter(place),
-                builds: having.map(|(build, _)| build.name.as_str()).collect::<Vec<_>>().join(", "),
-                diffs: against.into_iter().map(|other| Diff::of(other, &distinct[other], &distinct[place])).collect(),
-            }
+            let diffs = against.into_iter().map(|other| Diff::of(other, &distinct[other].1, &distinct[place].1));
+            Other { letter: letter(place), builds: having(place), diffs: diffs.collect() }
         });
-        Self { name: name.to_owned(), letters, others: others.collect() }
+        let record = |(place, (machines, _)): (usize, &(&Vec<Machine>, ComparableMachines))| Record {
+            letter: letter(place),
+            builds: having(place),
+            // A plain tree of texts and numbers always has a JSON form.
+            json: serde_json::to_string_pretty(machines).unwrap_or_default(),
+        };
+        Self {
+            name: name.to_owned(),
+            letters: of_builds.iter().map(letters_of).collect(),
+            others: others.collect(),
+            records: distinct.iter().enumerate().map(record).collect(),
+        }
     }
-}
-
-/// Without what is never the same twice.
-fn lasting(machines: &Machines) -> Machines {
-    let of = |machine: &BTreeMap<String, String>| {
-        let sections = machine.iter().filter(|(name, _)| name.as_str() != MOMENTARY);
-        sections.map(|(name, text)| (name.clone(), text.clone())).collect()
-    };
-    machines.iter().map(of).collect()
 }
 
 /// A, B, … Z, AA, AB, …
@@ -114,93 +123,80 @@ fn letter(place: usize) -> String {
 }
 
 impl Diff {
-    fn of(against: usize, before: &Machines, after: &Machines) -> Self {
-        let mut diff = Self { against: letter(against), lines: 0, told: String::new(), sections: Vec::new(), more: 0 };
-        let several = before.len().max(after.len()) > 1;
-        let none = BTreeMap::new();
-        for machine in 0..before.len().max(after.len()) {
-            let [one, other] = [before, after].map(|machines| machines.get(machine).unwrap_or(&none));
-            let sections: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            for section in sections {
-                let text = |of: &BTreeMap<String, String>| of.get(section).cloned().unwrap_or_default();
-                let lines = differing(&text(one), &text(other));
-                let name = if several { format!("machine {}, {section}", machine + 1) } else { section.clone() };
-                diff.add(name, lines);
+    fn of(against: usize, src: &ComparableMachines, dst: &ComparableMachines) -> Self {
+        let (mut sections, mut counts, mut all, mut more) = (Vec::new(), Vec::new(), 0, 0);
+        for MachineDifference { worker, sections: differing } in src.differences(dst) {
+            for (section, changes) in differing {
+                let name = worker.as_ref().map_or_else(|| section.clone(), |worker| format!("{worker}, {section}"));
+                counts.push(format!("{name} {}", changes.len()));
+                let shown = changes.len().min(SHOWN - (all - more));
+                all += changes.len();
+                more += changes.len() - shown;
+                let rows = changes[..shown].iter().map(Row::of).collect();
+                sections.push(Section { name, count: counted(changes.len(), "difference"), rows });
             }
         }
-        diff.told = counted(diff.lines, "line");
-        diff
+        let counts = format!("{}: {}", counted(all, "difference"), counts.join(", "));
+        Self { against: letter(against), counts, sections, more }
     }
-
-    fn add(&mut self, name: String, mut lines: Vec<String>) {
-        let room = SHOWN.saturating_sub(self.lines - self.more);
-        self.lines += lines.len();
-        self.more += lines.len().saturating_sub(room);
-        lines.truncate(room);
-        if !lines.is_empty() {
-            self.sections.push(Section { name, text: lines.join("\n") });
-        }
-    }
-}
-
-/// The lines that differ, `-` before those that are gone and `+` before those that came.
-fn differing(before: &str, after: &str) -> Vec<String> {
-    if before == after {
-        return Vec::new();
-    }
-    let diff = TextDiff::from_lines(before, after);
-    let lines = diff.iter_all_changes().filter_map(|change| {
-        let sign = match change.tag() {
-            ChangeTag::Equal => return None,
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-        };
-        Some(format!("{sign} {}", change.value().trim_end_matches(['\n', '\r'])))
-    });
-    lines.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use wb_compare::environment::Environments;
     use wb_compare::outcome::RunTold;
 
     use super::*;
 
+    fn machines(sections: Value) -> Vec<Machine> {
+        vec![Machine { worker: None, sections: serde_json::from_value(sections).unwrap() }]
+    }
+
     fn build(name: &str, kernels: &[&str]) -> BuildTold {
         let run = |kernel: &&str| {
-            let sections = [("kernel", *kernel), ("momentary", name)].map(|(name, text)| (name.into(), text.into()));
-            let environment = BTreeMap::from([("World".to_owned(), vec![BTreeMap::from(sections)])]);
+            let sections = json!({"kernel": {"release": kernel, "smt": "on"}, "momentary": name, "kernel_raw": name});
+            let environment = Environments::from([("World".to_owned(), machines(sections))]);
             RunTold { environment, ..RunTold::default() }
         };
         BuildTold { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]
-    fn builds_that_are_alike_have_one_letter_and_others_tell_what_differs() {
+    fn builds_that_are_alike_have_one_letter_and_others_show_what_differs() {
         let builds = [
-            build("one", &["6.1\nsmt on"]),
-            build("two", &["6.1\nsmt on"]),
-            build("three", &["6.2\nsmt on", "6.1\nsmt on"]),
-            build("four", &["6.3\nsmt on"]),
+            build("one", &["6.1"]),
+            build("two", &["6.1"]),
+            build("three", &["6.2", "6.1"]),
+            build("four", &["6.3"]),
             build("five", &[]),
         ];
         let [world] = &environments(&builds)[..] else { panic!("one environment") };
         assert_eq!(world.letters, ["A", "A", "B A", "C", ""]);
         let [b, c] = &world.others[..] else { panic!("two others") };
         assert_eq!((b.letter.as_str(), b.builds.as_str(), b.diffs.len()), ("B", "three", 1));
-        assert_eq!(b.diffs[0].sections[0].text, "- 6.1\n+ 6.2");
+        let row = |diff: &Diff| {
+            let Row { name, src, dst, .. } = &diff.sections[0].rows[0];
+            format!("{}; {name} {src} → {dst}", diff.counts)
+        };
+        assert_eq!(row(&b.diffs[0]), "1 difference: kernel 1; release 6.1 → 6.2");
         let against: Vec<&str> = c.diffs.iter().map(|diff| diff.against.as_str()).collect();
         assert_eq!(against, ["A", "B"]);
-        assert_eq!(c.diffs[1].sections[0].text, "- 6.2\n+ 6.3");
+        assert_eq!(row(&c.diffs[1]), "1 difference: kernel 1; release 6.2 → 6.3");
+        let records: Vec<&str> = world.records.iter().map(|record| record.builds.as_str()).collect();
+        assert_eq!(records, ["one, two, three", "three", "four"]);
+        assert!(world.records[0].json.contains("\"kernel_raw\": \"one\""), "{}", world.records[0].json);
     }
 
     #[test]
-    fn a_difference_beyond_all_measure_is_cut_and_says_so() {
-        let many = |word: &str| (0..500).map(|line| format!("{word} {line}\n")).collect::<String>();
-        let machines = |word| vec![BTreeMap::from([("rpm".to_owned(), many(word))])];
-        let diff = Diff::of(0, &machines("a"), &machines("b"));
-        assert_eq!((diff.lines, diff.more), (1000, 600));
-        assert_eq!(diff.sections[0].text.lines().count(), SHOWN);
+    fn a_difference_beyond_all_measure_is_cut_and_counted() {
+        let many = |version: &str| {
+            machines(json!({"packages": (0..500).map(|at| (format!("p{at}"), json!(version))).collect::<Value>()}))
+        };
+        let [one, other] = ["1", "2"].map(|version| ComparableMachines::of(&many(version)));
+        let diff = Diff::of(0, &one, &other);
+        assert_eq!((diff.counts.as_str(), diff.more), ("500 differences: packages 500", 100));
+        assert_eq!((diff.sections[0].count.as_str(), diff.sections[0].rows.len()), ("500 differences", SHOWN));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::groups::GroupsView;
 use super::kinds::{Kind, kinds};
 use super::names::short;
 use super::{PageOptions, rows};
+use crate::compare::context::Row;
 use crate::compare::figures::{BY_EVIDENCE, regressed_by};
 use crate::page::pieces::{Figure, Ids, Pair, pair};
 
@@ -37,6 +38,8 @@ pub(super) struct Page<'a> {
     groups: GroupsView,
     spread: Vec<Figure>,
     environments: Vec<Environment>,
+    /// Programs that differ between the first build and the last.
+    programs: Vec<Row>,
     notes: &'a [String],
 }
 
@@ -78,6 +81,7 @@ impl<'a> Page<'a> {
             groups: GroupsView::new(history, options.fail_on_gain),
             spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
             environments,
+            programs: outcome.context.programs.iter().map(Row::of).collect(),
             notes: options.notes,
         }
     }

@@ -104,11 +104,13 @@ pub(crate) fn study() -> Study {
         }],
         changes: vec![
             EnvironmentChange {
+                worker: None,
                 path: "sysctl/vm.swappiness".into(),
                 before: Some("60".into()),
                 after: Some("10".into()),
             },
             EnvironmentChange {
+                worker: Some("vm2".to_owned()),
                 path: "mounts//mnt/scratch".into(),
                 before: None,
                 after: Some("ext4 rw,relatime".into()),

@@ -1,0 +1,185 @@
+//! Runs on another machine: whatever reading a run needs is in it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::lab::{Lab, Ran, copy_folder};
+
+const QUICK: &str = "--min-time 1ms --samples 2 --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
+
+/// A root with nothing in it but the program and runs.
+struct EmptyRoot {
+    path: PathBuf,
+}
+
+impl EmptyRoot {
+    /// None, aloud, where this user cannot have one.
+    fn new(lab: &Lab) -> Option<Self> {
+        let path = lab.path("root");
+        std::fs::create_dir(&path).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
+        let there = path.join("weighbridge");
+        // A link where it is the same file system.
+        std::fs::hard_link(program, &there).or_else(|_| std::fs::copy(program, &there).map(drop)).unwrap();
+        let root = Self { path };
+        if root.command("--version").output().is_ok_and(|output| output.status.success()) {
+            return Some(root);
+        }
+        println!("SKIPPED: this user can have no root of its own (chroot, or unshare with user namespaces)");
+        None
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = match std::fs::metadata("/proc/self").unwrap().uid() {
+            0 => Command::new("/usr/sbin/chroot"),
+            _ => {
+                let mut command = Command::new("unshare");
+                command.args(["--map-root-user", "/usr/sbin/chroot"]);
+                command
+            }
+        };
+        command.arg(&self.path).arg("/weighbridge").args(line.split_whitespace()).env_clear();
+        command
+    }
+
+    /// Brings a run of the lab here.
+    fn take(&self, lab: &Lab, run: &str) {
+        std::fs::rename(lab.path(run), self.path.join(run)).unwrap();
+    }
+}
+
+/// What can be read of runs: each line of the program with what it came to, and the page.
+fn readings(runs: &[&str], mut read: impl FnMut(&str) -> Ran, page: impl Fn() -> String) -> Vec<(String, i32, String)> {
+    let mut all = Vec::new();
+    for run in runs {
+        for line in ["summary RUN --json", "study RUN", "format RUN", "solve RUN", "compare RUN RUN --json"] {
+            let line = line.replace("RUN", run);
+            let ran = read(&line);
+            assert_ne!(ran.code, 1, "{line}: {}", ran.seen());
+            all.push((line, ran.code, ran.out));
+        }
+        let line = format!("report {run} --html page.html");
+        let ran = read(&line);
+        assert_ne!(ran.code, 1, "{line}: {}", ran.seen());
+        all.push((line, ran.code, page()));
+    }
+    all
+}
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+#[test]
+fn every_example_can_be_read_where_nothing_but_its_run_is() {
+    let lab = Lab::new();
+    let Some(root) = EmptyRoot::new(&lab) else { return };
+    copy_folder(&repository("examples"), &lab.path("examples"));
+    copy_folder(&repository("tests.d"), &lab.path("examples/tests.d"));
+    // As the examples are, for a shorter time.
+    let plan = std::fs::read_to_string(lab.path("examples/network.toml")).unwrap();
+    let shorter = [
+        ("\"5s\"", "\"50ms\""),
+        ("time=5s", "time=50ms"),
+        ("[64, \"16k\"]", "64"),
+        ("[64, 1024]", "64"),
+        ("[1, 8]", "1"),
+        ("[\"tcp\", \"ssl\"]", "\"tcp\""),
+    ];
+    let plan = shorter.into_iter().fold(plan, |plan, (long, short)| {
+        assert!(plan.contains(long), "{long} is in the example");
+        plan.replace(long, short)
+    });
+    lab.write("examples/network.toml", &plan);
+    let mut definitions: Vec<String> = std::fs::read_dir(lab.path("examples/tests.d"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        // Its default takes a minute on a busy machine.
+        .map(|name| if name == "hpcc" { "hpcc:n=200,processes=1".to_owned() } else { name })
+        .collect();
+    definitions.sort();
+    for line in [
+        "run python-hashes --tests-d examples --into runner".to_owned(),
+        "run --plan examples/network.toml --into network".to_owned(),
+        format!("run {} --tests-d examples/tests.d --into definitions", definitions.join(" ")),
+    ] {
+        let ran = lab.weighbridge(&format!("{line} {QUICK}"));
+        // Some tools may not be installed here, and cells of a few samples may not converge.
+        assert!([0, 3].contains(&ran.code), "{line}: {}", ran.seen());
+    }
+    let runs = ["runner", "network", "definitions"];
+    let page = |folder: &Path| std::fs::read_to_string(folder.join("page.html")).unwrap();
+    let here = readings(&runs, |line| lab.weighbridge(line), || page(&lab.path("")));
+    runs.iter().for_each(|run| root.take(&lab, run));
+    let there = readings(&runs, |line| lab.ran(&mut root.command(line)), || page(&root.path));
+    for (here, there) in here.iter().zip(&there) {
+        assert!(here == there, "{} differs:\n{}\n{}", here.0, here.2, there.2);
+    }
+    // What was run can be seen there too.
+    let list = std::fs::read_to_string(root.path.join("runner/tests.d/python-hashes.files.json")).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let [file] = &list["files"].as_array().unwrap()[..] else { panic!("one file: {list}") };
+    assert_eq!((&file["path"], &file["copy"]), (&"runner.py".into(), &"whole".into()), "{list}");
+    let copied = std::fs::read(root.path.join("runner/tests.d").join(file["file"].as_str().unwrap())).unwrap();
+    assert_eq!(copied, std::fs::read(repository("examples/runner.py")).unwrap());
+}
+
+#[test]
+fn files_of_definitions_are_recorded_and_what_is_not_copied_is_reported() {
+    let lab = Lab::new();
+    let runner = "#!/bin/sh\necho 'figure: 1'; sleep 0.02 # --password zq1\n";
+    for name in ["beside", "here"] {
+        lab.write(&format!("config/weighbridge/tests.d/lib/{name}.sh"), &runner.replace("zq1", &format!("zq-{name}")));
+    }
+    let whole = lab.program("whole.sh", "#!/bin/sh\nexec sh \"$@\"\n");
+    let large = std::fs::File::create(lab.path("config/weighbridge/tests.d/large.bin")).unwrap();
+    large.set_len((16 << 20) + 1).unwrap();
+    lab.define_figure(
+        "files",
+        &format!(
+            "name = \"files\"\nsummary = \"names files\"\nversion = 1\n\
+             command = [\"{}\", \"{{here}}/lib/{{script}}.sh\", \"{{here}}/large.bin\"]\n\
+             [[param]]\nname = \"script\"\nhelp = \"which\"\nkind = \"text\"\ndefault = \"here\"\n\
+             [[file]]\nname = \"beside.sh\"\npath = \"lib/beside.sh\"\n",
+            whole.display()
+        ),
+    );
+    let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q")));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    for note in [
+        "files: `lib/beside.sh` is recorded with its secrets masked",
+        "files: `{here}/lib/here.sh` is recorded with its secrets masked",
+        "files: `{here}/large.bin` is recorded by its hash alone: it is larger than 16m",
+    ] {
+        assert!(ran.err.contains(note), "{note}: {}", ran.err);
+    }
+    let list = std::fs::read_to_string(lab.path("R/tests.d/files.files.json")).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let files = list["files"].as_array().unwrap();
+    let copies: Vec<(&str, &str)> =
+        files.iter().map(|file| (file["path"].as_str().unwrap(), file["copy"].as_str().unwrap())).collect();
+    let whole = whole.display().to_string();
+    let expected = [
+        (whole.as_str(), "whole"),
+        ("lib/beside.sh", "masked"),
+        ("{here}/large.bin", "missing"),
+        ("{here}/lib/here.sh", "masked"),
+    ];
+    assert_eq!(copies, expected);
+    assert!(files.iter().all(|file| file["sha256"].as_str().is_some_and(|hash| hash.len() == 64)), "{list}");
+    let schema = lab.weighbridge("schema definition-files").json();
+    jsonschema::validate(&schema, &list).unwrap_or_else(|error| panic!("{error}"));
+    // No secret is anywhere in the run.
+    let found = Command::new("grep").args(["-rl", "zq-"]).arg(lab.path("R")).output().unwrap();
+    assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
+    std::fs::remove_dir_all(lab.path("config")).unwrap();
+    let read = lab.weighbridge("summary R");
+    assert_eq!(read.code, ran.code, "{}", read.seen());
+    assert!(!read.err.contains("passed over"), "{}", read.err);
+    // Measured again by the record alone, the error says what is missing.
+    let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S"));
+    assert_eq!(again.code, 3, "{}", again.seen());
+    let why = "the run has no exact copy of the file `beside.sh`: secrets in it are masked";
+    assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.seen());
+}
