@@ -29,12 +29,12 @@ pub struct Candidates {
     pub found: Vec<Candidate>,
     /// What cannot be looked at.
     pub failed: Vec<(PathBuf, io::Error)>,
-    /// Results under serials that are no numbers, which are left out without `include_incorrect`.
+    /// Results under non-numeric serials, which are left out without `include_incorrect`.
     pub incorrect: usize,
 }
 
-/// The files of these paths: of folders also every error of run-perf, and with `include_incorrect` results under serials
-/// that are no numbers.
+/// The files of these paths: of folders also every error of run-perf, and with `include_incorrect` results under
+/// non-numeric serials.
 pub fn candidates(paths: &[PathBuf], include_incorrect: bool) -> Candidates {
     let mut all = Candidates::default();
     for path in paths {
@@ -68,7 +68,7 @@ impl Candidates {
                 // Links to folders may lead round in circles; those to files do not.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_folder && is_error(&entry.file_name()) {
-                    // What else lies there are copies of files, which are no results.
+                    // What else lies there are copies of files, not results.
                     self.found.push(Candidate { path: path.join(EXCEPTION), within: Some(root.to_owned()) });
                 } else if is_folder {
                     within.push(path);

@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub format: Option<Format>,
     /// What cells are called.
     pub names: Names,
-    /// Whether iterations that failed (`NAME-failN`) and results under serials that are no numbers are imported too.
+    /// Whether iterations that failed (`NAME-failN`) and results under non-numeric serials are imported too.
     pub include_incorrect: bool,
     /// Whether a file that cannot be imported ends it.
     pub strict: bool,
@@ -62,7 +62,7 @@ pub struct Report {
     pub files: Vec<FileReport>,
     /// Files of folders that are no results of any known format.
     pub passed_over: usize,
-    /// Results under serials that are no numbers, left out.
+    /// Results under non-numeric serials, left out.
     pub incorrect: usize,
 }
 

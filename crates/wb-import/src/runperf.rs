@@ -83,14 +83,14 @@ pub(crate) fn error(path: &Path, within: Option<&Path>, text: &str) -> (Place, F
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let names = |levels: &[usize]| levels.iter().filter_map(|level| name(&full, *level)).collect::<Vec<_>>().join("-");
     let (profile, test, error) = match Level::of(&full, within) {
-        // A name of its own, since the profile is Localhost where none is known.
+        // A name of its own, since the default profile may have errors as well.
         Level::Build => (None, None, format!("build-{}", names(&[1]))),
         Level::Profile => (Some(2), None, names(&[1])),
         Level::Test => (Some(3), name(&full, 2), names(&[1])),
         Level::Serial => (Some(4), name(&full, 3), names(&[2, 1])),
         Level::Elsewhere => (None, None, below(&full, within)),
     };
-    // run-perf numbers what it tried again from 0, with as few digits as there are: that is no serial of ours.
+    // run-perf numbers attempts at a test from 0, without leading zeros: those are not serials.
     let serial = match profile {
         Some(4) => name(&full, 2).and_then(|serial| slug(serial).parse().ok()),
         _ => None,

@@ -43,7 +43,7 @@ pub struct Source {
 /// How folders are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Read failed iterations (`*-failN`) and results under serials that are no numbers too.
+    /// Read failed iterations (`*-failN`) and results under non-numeric serials too.
     pub include_incorrect: bool,
     /// Whatever is odd is an error.
     pub strict: bool,

@@ -90,9 +90,9 @@ pub(super) fn pair(sources: &mut [Source], allowed: &BTreeSet<String>) {
             let first = first.entry(serial).or_default();
             for (case, definition) in cases {
                 let name = parsed.names.text(case).to_owned();
-                let known = first.by_definition.entry(definition).or_insert_with(|| Some(name.clone()));
-                if known.as_ref().is_some_and(|known| *known != name) {
-                    *known = None;
+                let only = first.by_definition.entry(definition).or_insert_with(|| Some(name.clone()));
+                if only.as_ref().is_some_and(|other| *other != name) {
+                    *only = None;
                 }
                 first.names.insert(name);
             }

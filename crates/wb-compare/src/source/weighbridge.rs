@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbed_imported_samples_is_not_known() {
+    fn imported_samples_have_no_record_of_disturbances() {
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
         assert_eq!(parse(&imported, false, &BTreeMap::new()).unwrap().sample_counts, None);
     }

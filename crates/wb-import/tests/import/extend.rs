@@ -102,7 +102,7 @@ fn one_malformed_file_among_many_is_named_and_left_out() {
 }
 
 #[test]
-fn every_error_of_run_perf_is_imported_and_odd_serials_where_they_are_asked_for() {
+fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
     let mut lab = Lab::new();
     lab.write("b/RUNPERF_METADATA", "build:1");
     for serial in ["0000", "put-aside"] {

@@ -66,8 +66,8 @@ fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
         + "\n"
 }
 
-/// What a terminal shows: which builds, what was `asked` of them, what ended in an error, got worse, cannot be told or is not there, as far as it is to be shown, the groups that did,
-/// the averages, what differs in the builds' surroundings, and the totals.
+/// What a terminal shows: the builds and the method, what was `asked` of them, errors, the checks and groups that are to
+/// be shown, averages, what differs in the builds' surroundings, and totals.
 pub fn text(outcome: &Outcome, asked: &[String], averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
     let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
     head(outcome, asked, style)

@@ -18,7 +18,7 @@ pub(crate) struct BuildFlags {
     /// Hold figures of machines that run in software against those of hardware, which is refused otherwise
     #[arg(long)]
     pub(crate) allow_emulated: bool,
-    /// Include failed iterations, and serials that are no numbers
+    /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
     /// End at the first file that is malformed, rather than leave it out
@@ -253,7 +253,7 @@ pub(crate) struct StripArgs {
     pub(crate) from: PathBuf,
     /// The folder to make
     pub(crate) into: PathBuf,
-    /// Include failed iterations, and serials that are no numbers
+    /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
 }

@@ -44,7 +44,7 @@ pub(crate) struct ImportArgs {
     /// Something to remember with the run; may be given more than once
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Import failed iterations of pbench, and results under serials that are no numbers, too
+    /// Import failed iterations of pbench and results under non-numeric serials too
     #[arg(long)]
     pub(crate) include_incorrect: bool,
     /// End at the first file that cannot be imported, rather than leave it out, and record nothing

@@ -97,9 +97,7 @@ fn tell(report: &Report, console: &Console) {
     }
     if report.incorrect > 0 && !console.quiet {
         let count = counted(report.incorrect, "result");
-        crate::console::tell!(
-            "note: left out {count} under a serial that is not a number; --include-incorrect imports them"
-        );
+        crate::console::tell!("note: left out {count} under a non-numeric serial; --include-incorrect imports them");
     }
 }
 

@@ -121,7 +121,7 @@ command = ["sh", "-c", "echo figure: 97; exit $(cat STATUS)"]
 "#;
 
 #[test]
-fn a_cell_of_an_own_run_that_failed_says_why() {
+fn a_failed_cell_of_an_own_run_has_its_reason() {
     let lab = Lab::new();
     let status = lab.path("status").display().to_string();
     lab.define_figure("fails", &FAILS.replace("STATUS", &status));

@@ -62,8 +62,8 @@ fn a_requested_method_and_folders_of_run_perf_decide_from_few_samples() {
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
     assert!(read("out.md").contains("; regression by tolerance."), "{}", read("out.md"));
     assert!(read("out.html").contains("2, a regression by tolerance"));
-    let asked = lab.weighbridge("compare old new --method tolerance --json").json();
-    assert_eq!(asked["regressed_by"], serde_json::json!(["tolerance"]));
+    let requested = lab.weighbridge("compare old new --method tolerance --json").json();
+    assert_eq!(requested["regressed_by"], serde_json::json!(["tolerance"]));
     made(&lab, "before", &[1000.0, 1001.0, 1002.0]);
     made(&lab, "after", &[800.0, 801.0, 802.0]);
     let folders = lab.weighbridge("compare before after");
@@ -247,7 +247,7 @@ fn disturbed_samples_are_counted() {
 }
 
 #[test]
-fn what_disturbed_imported_samples_is_unknown() {
+fn imported_samples_have_no_record_of_disturbances() {
     let lab = Lab::new();
     imported(&lab, "old", &[1.0, 1.01, 1.02, 1.03, 1.04, 1.05]);
     let outcome = lab.weighbridge("compare old old --json").json();

@@ -71,7 +71,7 @@ fn what_cannot_be_imported_is_told_and_hinders_nothing_else() {
 }
 
 #[test]
-fn errors_of_run_perf_are_imported_and_odd_serials_where_they_are_asked_for() {
+fn errors_of_run_perf_are_imported_and_odd_serials_with_a_flag() {
     let lab = Lab::new();
     for attempt in ["0", "1", "2"] {
         lab.write(&format!("b/Tuned/fio/{attempt}/__error0__/exception"), "the guest did not boot");
@@ -82,7 +82,7 @@ fn errors_of_run_perf_are_imported_and_odd_serials_where_they_are_asked_for() {
     let ran = lab.weighbridge("import -o R b");
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert_eq!(ran.out.matches("failed: crashed (the guest did not boot)").count(), 3, "{}", ran.out);
-    assert!(ran.err.contains("note: left out 1 result under a serial that is not a number"), "{}", ran.err);
+    assert!(ran.err.contains("note: left out 1 result under a non-numeric serial"), "{}", ran.err);
     let again = lab.weighbridge("import -o R b");
     assert_eq!(again.code, 4, "{}", again.seen());
     let all = lab.weighbridge("import -o R --include-incorrect b");
