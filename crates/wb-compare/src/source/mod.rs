@@ -166,8 +166,8 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
                 },
             };
             let environment = std::mem::take(&mut metadata.environment).into_iter();
-            let renamed = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
-            metadata.environment = renamed.collect();
+            let mapped = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
+            metadata.environment = mapped.collect();
             build.runs.push(Run { path: path.to_owned(), metadata, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 let errors = folder.errors.into_iter().filter_map(|error| renamed(error, source, at, &sources[0]));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{CellOutcome, Class, Direction, counted, secrets::masked_words};
+use wb_model::{CellOutcome, Class, Direction, counted};
 
 use super::parsed::{Parsed, ParsedMetric};
 use crate::build::{SampleCounts, Value};

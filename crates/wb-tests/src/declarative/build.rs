@@ -47,7 +47,7 @@ impl Definition {
         all.extend(self.env.iter().map(|(_, value)| value));
         all.extend(self.files.iter().filter_map(|file| match &file.content {
             Content::Template(template) => Some(template),
-            Content::Bytes(_) => None,
+            Content::Bytes(_) | Content::Missing(_) => None,
         }));
         all
     }

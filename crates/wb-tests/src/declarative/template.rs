@@ -243,11 +243,6 @@ impl Template {
 }
 
 impl Argv {
-    /// Its words.
-    pub(super) fn words(&self) -> &[Template] {
-        &self.0
-    }
-
     /// Reads the words of a command.
     pub(super) fn parse(words: &[String], known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<Self, Fault> {
         if words.is_empty() {
