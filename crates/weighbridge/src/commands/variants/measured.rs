@@ -40,8 +40,8 @@ pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measure
         };
         place.insert(format!("{}{worker}", built.unwrap_or(program)), hash.clone());
     }
-    let was_built = cell.provenance.keys().any(|name| name.starts_with(BUILT));
-    if !(compilers.is_empty() && params.is_empty()) && !was_built {
+    let is_to_be_built = !compilers.is_empty() || !params.is_empty();
+    if is_to_be_built && !cell.provenance.keys().any(|name| name.starts_with(BUILT)) {
         measured.programs = BTreeMap::new();
     }
     if registry.is_native(cell.cell.test.as_str()) {
