@@ -18,11 +18,11 @@ pub mod terms;
 pub mod worker;
 
 pub use clock::ClockOffset;
-pub use protocol::{Command, EntryKind, Fault, FileEntry, Ran, Stream};
+pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
 pub use terms::{Controller, Holder, Terms};
 pub use worker::{
-    Ending, Finished, Group, LeftBehind, Process, PutBack, Recording, Scratch, Start, Teardown, Together, Tool, Worker,
-    WorkerError, start_together,
+    Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Scratch, Start, Teardown, Together,
+    Tool, Worker, WorkerError, start_together,
 };
