@@ -66,6 +66,7 @@ mod tests {
     use crate::process::reap::{Status, reap};
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "it is reaped by its id")]
     fn an_end_is_noted_when_it_comes_and_not_when_the_child_is_reaped() {
         let mut child = Command::new("/bin/cat").stdin(Stdio::piped()).spawn().unwrap();
         let end = EndTime::watch(child.id()).unwrap();

@@ -131,7 +131,7 @@ fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
         "x.toml:4:10: a metric or a check reads standard output, which has to be kept then: remove `stdout`, or read a `file`"
     );
     assert_eq!(
-        told(
+        message(
             with(PLAIN, "\"keep\"")
                 .replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"")
                 .replace("from = \"rate\"\n", "")
