@@ -18,11 +18,11 @@ pub mod terms;
 pub mod worker;
 
 pub use clock::ClockOffset;
-pub use protocol::{Command, EntryKind, Fault, FileEntry, Ran, Stream};
+pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
 pub use terms::{Controller, Holder, Terms};
 pub use worker::{
-    Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recording, Reply, Scratch, Start, Teardown,
-    Together, Tool, Worker, WorkerError, start_together,
+    Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Reply, Scratch, Start,
+    Teardown, Together, Tool, Worker, WorkerError, start_together,
 };

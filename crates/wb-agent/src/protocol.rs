@@ -2,14 +2,14 @@
 //! order. Both sides say [`Hello`] first, and the agent then what it says to the controller's terms.
 
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Found, Nanos, Placement};
+use wb_model::{Bytes, Found, Nanos, Placement, Sha256};
 use wb_sys::process::{ResourceUse, Verified};
 
-use crate::terms::Terms;
+use crate::terms::{Controller, Terms};
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The name under which this program itself can be replaced in a group.
 pub const OWN_PROGRAM: &str = "weighbridge";
@@ -173,7 +173,7 @@ pub enum Request {
         /// The time, by the machine's CLOCK_MONOTONIC in nanoseconds.
         at_ns: u64,
     },
-    /// The end of a process, when it comes: an [`Ended`].
+    /// The end of a process, when it comes: an [`Ended`]. The payload is the end of standard output where that is hashed.
     Wait {
         /// The process.
         process: u32,
@@ -215,10 +215,17 @@ pub enum Request {
         /// The time between two readings.
         interval: Nanos,
     },
-    /// Ends a recording: the payload is a [`wb_sys::telemetry::Telemetry`] in JSON.
+    /// Ends a recording: the other runs that were under way meanwhile, a list of [`crate::Holder`]; the payload is a
+    /// [`wb_sys::telemetry::Telemetry`] in JSON.
     FinishRecording {
         /// The recording.
         recording: u32,
+    },
+    /// Announces a run to agents of others, until this agent ends: the other runs that are under way on the machine, a
+    /// list of [`crate::Holder`].
+    Announce {
+        /// The run's controller.
+        controller: Controller,
     },
     /// Ends and removes everything; the agent ends after its answer.
     Close,
@@ -250,15 +257,58 @@ pub struct Spawned {
 pub struct Ended {
     /// How.
     pub ending: Ending,
-    /// When it was started, or released.
+    /// When nothing was left between it and its program: in its cgroup, placed, released.
     pub started_ns: u64,
-    /// When its end was seen.
+    /// When it ended.
     pub ended_ns: u64,
     /// What it used.
     pub usage: ResourceUse,
+    /// What became of its standard output.
+    pub stdout: CapturedOutput,
     /// How it really ran.
     #[serde(flatten)]
     pub ran: Ran,
+}
+
+/// What becomes of the standard output of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capture {
+    /// It is kept whole, up to the limit of the command.
+    #[default]
+    Keep,
+    /// Its length and its SHA-256 are taken as it comes; of its bytes only the last are kept.
+    Hash,
+    /// It goes to `/dev/null`.
+    Discard,
+}
+
+/// What became of the standard output of a process that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum CapturedOutput {
+    /// It can be fetched.
+    Kept,
+    /// It was hashed.
+    Hashed(OutputDigest),
+    /// Nothing is known of it.
+    Discarded,
+}
+
+/// Length and hash of all that a process wrote to a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputDigest {
+    /// The length in bytes.
+    pub bytes: u64,
+    /// The hash.
+    pub sha256: Sha256,
+}
+
+impl OutputDigest {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len() as u64, sha256: Sha256::of(bytes) }
+    }
 }
 
 /// How a process really ran, and those that it started.
@@ -289,7 +339,9 @@ pub struct Command {
     pub stdin: Vec<u8>,
     /// Where and how it runs.
     pub placement: Placement,
-    /// What it may write to each of its streams before it is ended.
+    /// What becomes of its standard output.
+    pub stdout: Capture,
+    /// What it may write to each stream that is kept before it is ended.
     pub output_limit: Bytes,
 }
 
@@ -303,6 +355,7 @@ impl Command {
             cwd: None,
             stdin: Vec::new(),
             placement: Placement::default(),
+            stdout: Capture::Keep,
             output_limit: Bytes(64 << 20),
         }
     }
@@ -340,6 +393,12 @@ impl Command {
     /// Placed so.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
+        self
+    }
+
+    /// With its standard output kept, hashed or discarded.
+    pub fn stdout(mut self, capture: Capture) -> Self {
+        self.stdout = capture;
         self
     }
 

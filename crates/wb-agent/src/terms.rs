@@ -19,7 +19,7 @@ pub struct Terms {
 }
 
 /// A program that drives agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Controller {
     /// Whose it is, and on which machine: `user@host`.
     pub user: String,
@@ -27,8 +27,18 @@ pub struct Controller {
     pub pid: u32,
 }
 
-/// Who has a machine to itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+impl Controller {
+    /// This process.
+    pub fn this() -> Self {
+        let id = rustix::process::getuid().as_raw();
+        let user = std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| format!("user {id}"));
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { user: format!("{user}@{host}"), pid: std::process::id() }
+    }
+}
+
+/// Who has a machine to itself, or measures on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
     /// The controller.
     pub controller: Controller,
@@ -36,6 +46,13 @@ pub struct Holder {
     pub agent: u32,
     /// Since when, by the machine's clock.
     pub since: jiff::Timestamp,
+}
+
+impl Holder {
+    /// A controller whose agent is this process, from now on.
+    pub(crate) fn new(controller: Controller) -> Self {
+        Self { controller, agent: std::process::id(), since: jiff::Timestamp::now() }
+    }
 }
 
 impl fmt::Display for Holder {

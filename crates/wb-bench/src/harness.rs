@@ -1,6 +1,7 @@
 //! What the harness itself costs: `weighbridge` as a user starts it, each figure against its limit.
 
 use crate::{
+    elapsed,
     limits::{Bound, Figure, Limit},
     place::Place,
 };
@@ -28,6 +29,7 @@ pub(crate) fn limits(place: &Place) -> Vec<Limit<'_>> {
         Limit::new("harness, samples of 5 s", || run(place, "default", &DEFAULT, Some(Bound::AtLeast(90.0)))),
         Limit::new("harness, plan quick", || run(place, "quick", &["--plan", "quick"], None)),
         Limit::new("harness, weighbridge --help", || help(place)),
+        elapsed::limit(place),
     ]
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Figure {
 pub(crate) enum Bound {
     AtLeast(f64),
     Below(f64),
+    /// So far from zero at most, to either side.
+    Within(f64),
 }
 
 /// Figures that have been taken.
@@ -57,6 +59,7 @@ impl Bound {
         match self {
             Self::AtLeast(least) => value >= least,
             Self::Below(limit) => value < limit,
+            Self::Within(limit) => value.abs() <= limit,
         }
     }
 }
@@ -66,6 +69,7 @@ impl fmt::Display for Bound {
         match self {
             Self::AtLeast(least) => write!(f, "at least {least}"),
             Self::Below(limit) => write!(f, "below {limit}"),
+            Self::Within(limit) => write!(f, "within ±{limit}"),
         }
     }
 }
@@ -99,11 +103,13 @@ mod tests {
                 Figure::new("share", 89.99, "%", Some(Bound::AtLeast(90.0))),
                 Figure::new("memory", 39.5, "MB", Some(Bound::Below(40.0))),
                 Figure::new("time", 1.0, "s", None),
+                Figure::new("gap", -1.25, "ms", Some(Bound::Within(1.0))),
             ])
         };
         assert_eq!(
             Limit::new("row", figures).check().to_string(),
-            "row: share 89.99 %, wanted at least 90 %: short\nrow: memory 39.50 MB, wanted below 40 MB: ok\nrow: time 1.00 s"
+            "row: share 89.99 %, wanted at least 90 %: short\nrow: memory 39.50 MB, wanted below 40 MB: ok\nrow: time 1.00 s\n\
+             row: gap -1.25 ms, wanted within ±1 ms: short"
         );
         let none = Limit::new("row", || Err("no program".into())).check();
         assert_eq!(none.to_string(), "row: SKIPPED: no program");

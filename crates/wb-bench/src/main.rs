@@ -8,9 +8,10 @@
 //!
 //! Start with [`pairs`], which runs and judges rows; each subject (`himeno.rs`, `ramspeed.rs`, …)
 //! only says which rows there are. [`limits`] does the same for figures that have no peer, of the
-//! harness (`harness.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
+//! harness (`harness.rs`, `elapsed.rs`), of comparing builds (`compare.rs`) and of other hosts (`hosts.rs`).
 
 mod compare;
+mod elapsed;
 mod exec;
 mod harness;
 mod himeno;

@@ -123,7 +123,7 @@ async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Conn
     }
     let sent = program.start(&mut session, &seen).await?;
     let terms = Terms {
-        exclusive: options.exclusive.then(us),
+        exclusive: options.exclusive.then(Controller::this),
         silence: Some(Nanos(u64::try_from(options.silence.as_nanos()).unwrap_or(u64::MAX))),
     };
     let Session { input, output, mut end } = session;
@@ -146,12 +146,4 @@ async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Conn
         sent,
         notes: not_root.into_iter().chain(not_checked).collect(),
     })
-}
-
-/// This program, to others.
-fn us() -> Controller {
-    let id = rustix::process::getuid().as_raw();
-    let user = std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| format!("user {id}"));
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Controller { user: format!("{user}@{host}"), pid: std::process::id() }
 }

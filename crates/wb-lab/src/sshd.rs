@@ -93,6 +93,14 @@ impl SshHosts {
         self.path(&format!("cache{}", host.0))
     }
 
+    /// The folder for temporary files of a host, which all its users share.
+    pub fn temporary(&self, host: Host) -> PathBuf {
+        let folder = self.path(&format!("tmp{}", host.0));
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).unwrap();
+        folder
+    }
+
     /// Starts sshd on a host, with a key that the user knows, and waits until it answers.
     pub fn start(&mut self, host: Host, sshd: &Sshd<'_>) {
         let (name, folder) = (format!("host{}", host.0), self.folder.path().display());
@@ -103,10 +111,11 @@ impl SshHosts {
         let text = format!(
             "{}\nListenAddress {}\nHostKey {folder}/{name}\nAuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nUsePAM no\nPidFile none\n\
-             MaxStartups 1000\nSetEnv XDG_CACHE_HOME={}\n",
+             MaxStartups 1000\nSetEnv XDG_CACHE_HOME={} TMPDIR={}\n",
             sshd.lines,
             host.v4(),
-            self.cache(host).display()
+            self.cache(host).display(),
+            self.temporary(host).display()
         );
         fs::write(self.path(&format!("{name}.conf")), text).unwrap();
         // Each host has state, a home and runtime files of its own.

@@ -28,10 +28,15 @@ impl Sha256 {
         let mut piece = vec![0; 1 << 16];
         loop {
             match from.read(&mut piece)? {
-                0 => return Ok(Self::from_digest(&hasher.finalize())),
+                0 => return Ok(Self::of_pieces(hasher)),
                 read => hasher.update(&piece[..read]),
             }
         }
+    }
+
+    /// Of what a hasher was given, piece by piece.
+    pub fn of_pieces(hasher: Hasher) -> Self {
+        Self::from_digest(&hasher.finalize())
     }
 
     fn from_digest(digest: &[u8]) -> Self {

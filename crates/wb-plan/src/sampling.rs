@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::Nanos;
+use wb_model::{Bytes, Nanos};
 use wb_stats::Rule;
 
 /// In which order the cells of a profile are sampled.
@@ -54,6 +54,8 @@ pub struct Sampling {
     pub max_prepared: usize,
     /// Time between two readings of the telemetry.
     pub telemetry_interval: Nanos,
+    /// How much standard output of declarative tests a run records in all; what is more is cut.
+    pub max_stdout: Bytes,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -74,6 +76,7 @@ impl Default for Sampling {
             limit: None,
             max_prepared: 8,
             telemetry_interval: Nanos(SECOND),
+            max_stdout: Bytes(1 << 30),
         }
     }
 }

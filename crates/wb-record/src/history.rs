@@ -15,6 +15,7 @@ pub struct History {
     started: BTreeMap<(CellId, Purpose, u32), u32>,
     ended: BTreeMap<CellId, String>,
     cleanup_problems: BTreeMap<CellId, Vec<String>>,
+    stdout_bytes: u64,
 }
 
 /// An attempt that ended.
@@ -53,6 +54,8 @@ impl History {
                 let folder =
                     run.path().join(RunFolder::attempt(&ended.cell, ended.purpose, ended.sample, ended.attempt));
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
+                let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
+                self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
                 let attempt = Attempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
                 self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
             }
@@ -75,6 +78,11 @@ impl History {
     /// The attempts at a cell, in time order.
     pub fn attempts(&self, cell: &CellId) -> &[Attempt] {
         self.attempts.get(cell).map_or(&[], Vec::as_slice)
+    }
+
+    /// How much standard output of measured processes is recorded in all attempts, in bytes.
+    pub fn stdout_bytes(&self) -> u64 {
+        self.stdout_bytes
     }
 
     /// The cells that were attempted.

@@ -6,7 +6,8 @@ use std::fs;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wb_model::{AttemptOutcome, Purpose, Team, WorkerName};
+use wb_agent::Holder;
+use wb_model::{AttemptOutcome, Bytes, Purpose, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::Ended;
 use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
@@ -18,6 +19,7 @@ use wb_tests::meeting::Seat;
 use crate::RunError;
 use crate::cells::Measuring;
 use crate::crew::Crew;
+use crate::other_runs::OtherRuns;
 use crate::part::{Means, Part, Which};
 
 /// What attempts are made with.
@@ -26,6 +28,8 @@ pub struct Bench {
     pub crew: Crew,
     /// Workers that went away.
     pub lost: BTreeSet<WorkerName>,
+    /// Other runs on their machines.
+    pub other_runs: OtherRuns,
     /// How samples are taken.
     pub sampling: Sampling,
     /// Becomes true when the user wants to end.
@@ -44,11 +48,17 @@ struct Taken {
     record: Record,
     works: BTreeMap<WorkerName, u64>,
     disturbances: Vec<String>,
+    other_runs: BTreeSet<(WorkerName, Holder)>,
 }
 
 impl Bench {
-    /// Makes an attempt and records it.
-    pub async fn attempt(&mut self, cell: &mut Measuring, purpose: Purpose, sample: u32) -> Result<(), RunError> {
+    /// Makes an attempt and records it; warnings about what was noticed for the first time.
+    pub async fn attempt(
+        &mut self,
+        cell: &mut Measuring,
+        purpose: Purpose,
+        sample: u32,
+    ) -> Result<Vec<String>, RunError> {
         let id = cell.cell.id.clone();
         let number = self.history.next_attempt(&id, purpose, sample);
         let folder = self.run.path().join(RunFolder::attempt(&id, purpose, sample, number));
@@ -58,7 +68,7 @@ impl Bench {
         self.write(Event::AttemptStarted { cell: id.clone(), key: key.clone(), purpose, sample, attempt: number })?;
 
         let start = Instant::now();
-        let Taken { result, record, works, disturbances } = self.take(cell, purpose, sample).await;
+        let Taken { result, record, works, disturbances, other_runs } = self.take(cell, purpose, sample).await;
         let seconds = start.elapsed().as_secs_f64();
 
         let write = |(path, bytes): &(String, Vec<u8>)| Artefact::write(&folder, path, bytes);
@@ -81,7 +91,7 @@ impl Bench {
         }))?;
         let ended = self.history.attempts(&id).last().cloned();
         cell.studied_add(ended);
-        Ok(())
+        Ok(self.other_runs.add(other_runs))
     }
 
     /// Writes an event and adds it to the history.
@@ -97,7 +107,7 @@ impl Bench {
         prepared.resize_with(cell.cell.teams.len(), || None);
         let together = cell.cell.teams.len() > 1;
         let seats = Seat::several(cell.cell.teams.len()).into_iter().map(|seat| together.then_some(seat));
-        let (means, measured) = (self.means(), &*cell);
+        let (means, measured) = (self.means(cell.cell.teams.len()), &*cell);
         let parts = measured.cell.teams.iter().zip(seats).zip(prepared).map(|((team, seat), prepared)| {
             let which = Which { purpose, sample, work: measured.work(&team.worker) };
             means.part(measured, team, seat, which, prepared)
@@ -113,7 +123,8 @@ impl Bench {
     pub async fn clean_up(&mut self, cell: &mut Measuring) -> Result<Vec<String>, RunError> {
         let prepared = std::mem::take(&mut cell.prepared);
         let measured = &*cell;
-        let cleaned = join_all(prepared.into_iter().map(|prepared| self.means().clean_up(measured, prepared))).await;
+        let means = self.means(prepared.len());
+        let cleaned = join_all(prepared.into_iter().map(|prepared| means.clean_up(measured, prepared))).await;
         let alone = cell.cell.teams.len() == 1;
         let mut problems = Vec::new();
         for (team, cleaned) in cell.cell.teams.iter().zip(cleaned) {
@@ -128,8 +139,11 @@ impl Bench {
         Ok(problems)
     }
 
-    fn means(&self) -> Means<'_> {
-        Means { crew: &self.crew, sampling: &self.sampling, cancel: &self.cancel }
+    /// With what so many parts are taken at the same time.
+    fn means(&self, parts: usize) -> Means<'_> {
+        let room = self.sampling.max_stdout.0.saturating_sub(self.history.stdout_bytes());
+        let stdout_room = Bytes(room / parts.max(1) as u64);
+        Means { crew: &self.crew, sampling: &self.sampling, cancel: &self.cancel, stdout_room }
     }
 }
 
@@ -142,15 +156,21 @@ fn several(teams: &[Team]) -> Vec<&WorkerName> {
 fn together_taken(workers: &[WorkerName], parts: Vec<Part>) -> (Vec<crate::part::Prepared>, Taken) {
     let alone = parts.len() == 1;
     let mut prepared = Vec::new();
-    let mut taken =
-        Taken { result: Ok(()), record: Record::default(), works: BTreeMap::new(), disturbances: Vec::new() };
+    let mut taken = Taken {
+        result: Ok(()),
+        record: Record::default(),
+        works: BTreeMap::new(),
+        disturbances: Vec::new(),
+        other_runs: BTreeSet::new(),
+    };
     for (worker, part) in workers.iter().zip(parts) {
         let told = |text: String| if alone { text } else { format!("{worker}: {text}") };
         let file = |(name, bytes)| if alone { (name, bytes) } else { (format!("{worker}/{name}"), bytes) };
         taken.record.artefacts.extend(part.record.artefacts.into_iter().map(file));
         taken.record.findings.extend(part.record.findings.into_iter().map(told));
         taken.record.workload_seconds = taken.record.workload_seconds.max(part.record.workload_seconds);
-        taken.disturbances.extend(part.disturbances.into_iter().map(told));
+        taken.disturbances.extend(part.seen.disturbances.into_iter().map(told));
+        taken.other_runs.extend(part.seen.other_runs);
         match part.record.work {
             work if alone => taken.record.work = work,
             Some(work) => drop(taken.works.insert(worker.clone(), work)),

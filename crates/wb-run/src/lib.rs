@@ -11,6 +11,7 @@ pub mod cells;
 pub mod crew;
 pub mod environment;
 pub mod error;
+pub mod other_runs;
 mod part;
 pub mod progress;
 pub mod provenance;

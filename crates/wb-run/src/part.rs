@@ -1,14 +1,14 @@
 //! One team's part in a sample: taken on its workers, whatever happens on others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use wb_agent::{Command, PutBack, Recording};
+use wb_agent::{Command, PutBack, Recorded, Recording};
 use wb_knobs::tune::{Outcome, Tuned};
-use wb_model::{Found, Nanos, Purpose, Scope, Team, WorkerName};
+use wb_model::{Bytes, Found, Nanos, Purpose, Scope, Team, WorkerName};
 use wb_plan::Sampling;
-use wb_sys::telemetry::{Telemetry, Thresholds};
+use wb_sys::telemetry::Thresholds;
 use wb_sys::undo::Undone;
 use wb_tests::attempt::{Record, lost};
 use wb_tests::meeting::Seat;
@@ -17,6 +17,7 @@ use wb_tests::{Attempt, Failure, Site};
 
 use crate::cells::Measuring;
 use crate::crew::{Crew, Member};
+use crate::other_runs;
 use crate::tools::Running;
 
 /// What a team prepared for all samples of a cell, and where that lives.
@@ -31,19 +32,29 @@ pub(crate) struct Means<'a> {
     pub(crate) crew: &'a Crew,
     pub(crate) sampling: &'a Sampling,
     pub(crate) cancel: &'a watch::Receiver<bool>,
+    /// How much more standard output each part may record.
+    pub(crate) stdout_room: Bytes,
+}
+
+/// What was seen around a sample.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) disturbances: Vec<String>,
+    /// Other runs that were under way, by machine.
+    pub(crate) other_runs: BTreeSet<(WorkerName, wb_agent::Holder)>,
 }
 
 /// A part that was taken.
 pub(crate) struct Part {
     pub(crate) result: Result<(), Failure>,
     pub(crate) record: Record,
-    pub(crate) disturbances: Vec<String>,
+    pub(crate) seen: Seen,
     pub(crate) prepared: Prepared,
 }
 
 impl Part {
     fn failed(failure: Failure, prepared: Prepared) -> Self {
-        Self { result: Err(failure), record: Record::default(), disturbances: Vec::new(), prepared }
+        Self { result: Err(failure), record: Record::default(), seen: Seen::default(), prepared }
     }
 }
 
@@ -71,6 +82,7 @@ impl Means<'_> {
             Err(failure) => return Part::failed(failure, prepared),
         };
         let mut attempt = Attempt::new(site, which.purpose, which.sample, self.sampling.min_time, which.work);
+        attempt.stdout_room = self.stdout_room;
         let (result, prepared) = match prepare_site(cell, &mut attempt).await {
             Ok(()) => self.prepared_sample(cell, team, &mut attempt, prepared).await,
             Err(failure) => (Err(failure), prepared),
@@ -78,11 +90,11 @@ impl Means<'_> {
         let (site, mut record) = attempt.into_parts();
         let teardown = Teardown::of(site).await;
         record.findings.extend(teardown.findings);
-        let (result, mut disturbances) = match result {
-            Ok(disturbances) => (Ok(()), disturbances),
-            Err(failure) => (Err(failure), Vec::new()),
+        let (result, mut seen) = match result {
+            Ok(seen) => (Ok(()), seen),
+            Err(failure) => (Err(failure), Seen::default()),
         };
-        disturbances.extend(teardown.disturbances);
+        seen.disturbances.extend(teardown.disturbances);
         let result = match (result, teardown.failure) {
             (Ok(()), Some(failure)) => Err(failure),
             (Err(failure), Some(other)) => {
@@ -91,7 +103,7 @@ impl Means<'_> {
             }
             (result, None) => result,
         };
-        Part { result, record, disturbances, prepared }
+        Part { result, record, seen, prepared }
     }
 
     /// Takes down what was prepared for all samples of a cell; what was noticed by then.
@@ -128,14 +140,14 @@ impl Means<'_> {
         team: &Team,
         attempt: &mut Attempt,
         kept: Prepared,
-    ) -> (Result<Vec<String>, Failure>, Prepared) {
+    ) -> (Result<Seen, Failure>, Prepared) {
         let (test, params) = (&cell.test, &cell.cell.params);
         if cell.cell.scope == Scope::Sample {
             let sampled = async {
                 let mut prepared = test.prepare(params, &attempt.site).await?;
                 let sampled = self.sample(cell, &mut prepared, attempt).await;
                 match (sampled, test.cleanup(params, prepared, &attempt.site).await) {
-                    (Ok(disturbances), cleaned) => cleaned.map(|()| disturbances),
+                    (Ok(seen), cleaned) => cleaned.map(|()| seen),
                     (Err(failure), cleaned) => {
                         note_failed_cleanup(attempt, cleaned);
                         Err(failure)
@@ -166,44 +178,50 @@ impl Means<'_> {
         (sampled, None)
     }
 
-    /// Takes the sample itself, with user tools and telemetry around it on all workers of the team; what disturbed it.
+    /// Takes the sample itself, with user tools and telemetry around it on all workers of the team; what was seen of it.
     async fn sample(
         self,
         cell: &Measuring,
         prepared: &mut AnyPrepared,
         attempt: &mut Attempt,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Seen, Failure> {
         let interval = self.sampling.telemetry_interval;
         let tools = Running::start(attempt.site.worker(), &cell.cell.tools).await?;
-        let mut recordings: Vec<(Option<WorkerName>, Recording)> = Vec::new();
+        let mut recordings: Vec<(WorkerName, Recording)> = Vec::new();
         for site in std::iter::once(&attempt.site).chain(&attempt.site.others) {
-            let name = (!recordings.is_empty()).then(|| site.worker().name().clone());
-            recordings.push((name, site.group.record(interval).await.map_err(lost)?));
+            recordings.push((site.worker().name().clone(), site.group.record(interval).await.map_err(lost)?));
         }
         let sampled = cell.test.sample(&cell.cell.params, prepared, attempt).await;
-        let mut disturbances = Vec::new();
-        let mut telemetries = Vec::new();
+        let mut finished = Vec::new();
         for (name, recording) in recordings {
-            telemetries.push((name, recording.finish().await.map_err(lost)));
+            finished.push((name, recording.finish().await.map_err(lost)));
         }
         if let Some(tools) = tools {
             tools.finish_into(attempt).await?;
         }
-        for (name, telemetry) in telemetries {
-            disturbances.extend(keep(attempt, name.as_ref(), &telemetry?));
+        let mut seen = Seen::default();
+        for (at, (worker, recorded)) in finished.into_iter().enumerate() {
+            let recorded = recorded?;
+            let elsewhere = (at > 0).then_some(&worker);
+            seen.disturbances.extend(keep(attempt, elsewhere, &recorded));
+            seen.other_runs.extend(recorded.other_runs.into_iter().map(|run| (worker.clone(), run)));
         }
-        sampled.map(|()| disturbances)
+        sampled.map(|()| seen)
     }
 }
 
-/// Keeps what was watched, of another worker under its name; what disturbed the sample.
-fn keep(attempt: &mut Attempt, other: Option<&WorkerName>, telemetry: &Telemetry) -> Vec<String> {
+/// Records what was watched, of another worker under its name; what disturbed the sample.
+fn keep(attempt: &mut Attempt, other: Option<&WorkerName>, recorded: &Recorded) -> Vec<String> {
+    let Recorded { telemetry, other_runs } = recorded;
     let file = other.map_or("telemetry.json".to_owned(), |name| format!("telemetry@{name}.json"));
     match serde_json::to_vec(telemetry) {
         Ok(json) => attempt.keep(&file, json),
         Err(error) => attempt.noticed(format!("telemetry could not be recorded: {error}")),
     }
     let told = |text: String| other.map_or(text.clone(), |name| format!("{name}: {text}"));
+    for run in other_runs {
+        attempt.noticed(told(other_runs::finding(run)));
+    }
     let disturbance = telemetry.disturbance(&Thresholds::default());
     for finding in &disturbance.findings {
         attempt.noticed(told(finding.to_string()));

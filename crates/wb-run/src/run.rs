@@ -17,6 +17,7 @@ use wb_tests::Registry;
 use crate::attempt::Bench;
 use crate::cells::{Measuring, Next};
 use crate::crew::Crew;
+use crate::other_runs::OtherRuns;
 use crate::provenance::{self, Tools};
 use crate::publish::{Publisher, is_due, test_of};
 use crate::schedule::{Sampler, Turn, schedule};
@@ -98,6 +99,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         let bench = Bench {
             crew,
             lost: BTreeSet::new(),
+            other_runs: OtherRuns::default(),
             sampling: plan.sampling,
             cancel: job.cancel.clone(),
             run,
@@ -130,9 +132,12 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.
     define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
+    let (other_runs, warnings) = OtherRuns::announced(&crew).await;
+    warnings.into_iter().for_each(|warning| watch(Progress::Warned(warning)));
     let mut bench = Bench {
         crew,
         lost: BTreeSet::new(),
+        other_runs,
         sampling: plan.sampling.clone(),
         cancel: job.cancel.clone(),
         run,
@@ -342,7 +347,9 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             seconds: self.cells.iter().map(|cell| cell.seconds_left(sampling)).sum(),
         });
         let cell = &mut self.cells[at];
-        self.bench.attempt(cell, purpose, sample).await?;
+        for warning in self.bench.attempt(cell, purpose, sample).await? {
+            (self.watch)(Progress::Warned(warning));
+        }
         let Some(newest) = cell.studied.last() else { return Ok(()) };
         let primary = cell.definition.metrics.iter().find(|metric| metric.primary);
         let value = primary.and_then(|metric| Some((metric.clone(), newest.measured.as_ref()?.get(metric)?)));

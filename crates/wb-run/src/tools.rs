@@ -101,6 +101,7 @@ mod tests {
         fault(&Finished {
             ending,
             stdout: Vec::new(),
+            stdout_digest: None,
             stderr: stderr.as_bytes().to_vec(),
             started_ns: 0,
             ended_ns: 0,

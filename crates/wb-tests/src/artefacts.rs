@@ -23,6 +23,12 @@ impl Artefacts {
         std::fs::read(self.folder.join(name)).map_err(|error| Rejected::output(format!("no {name}: {error}")))
     }
 
+    /// A file's length in bytes.
+    pub fn length(&self, name: &str) -> Result<u64, Rejected> {
+        let found = std::fs::metadata(self.folder.join(name));
+        Ok(found.map_err(|error| Rejected::output(format!("no {name}: {error}")))?.len())
+    }
+
     /// A file's text; bytes that are none are shown as such.
     pub fn text(&self, name: &str) -> Result<String, Rejected> {
         Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())

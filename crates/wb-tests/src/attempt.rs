@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use wb_agent::{Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
+use wb_agent::{Capture, Command, Ending, Finished, Group, Process, Ran, Start, Worker, WorkerError};
 use wb_model::secrets::{masked_arguments, masked_value};
-use wb_model::{Bytes, Facts, Nanos, Placement, Purpose, Sha256, Team};
+use wb_model::{Bytes, Facts, Figure, Nanos, Placement, Purpose, Sha256, Team};
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
 use crate::meeting::Seat;
+
+/// What is recorded of standard output for which the run has no room any more, in bytes.
+const STDOUT_HEAD: usize = 64 << 10;
 
 /// A place on a worker where processes are started: all of them end with it.
 #[derive(Debug)]
@@ -165,6 +168,8 @@ pub struct Attempt {
     pub min_time: Nanos,
     /// The work that earlier samples of this cell did, in the test's own count: do the same. None the first time.
     pub work: Option<u64>,
+    /// How many bytes of standard output there is room for in the run.
+    pub stdout_room: Bytes,
     record: Record,
 }
 
@@ -206,9 +211,13 @@ struct End {
     ending: Ending,
     elapsed_seconds: f64,
     usage: ResourceUse,
-    /// Length of standard output, and its SHA-256: whether a command's output changed from sample to sample.
-    stdout_bytes: u64,
-    stdout_sha256: Sha256,
+    /// What became of standard output.
+    stdout: Capture,
+    /// Its length and its SHA-256, unless it was discarded: whether a command's output changed from sample to sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_sha256: Option<Sha256>,
 }
 
 /// A process that serves a measured one: measured with it, it is recorded like it.
@@ -230,7 +239,8 @@ impl std::ops::Deref for Service {
 impl Attempt {
     /// A new attempt, which has left nothing yet.
     pub fn new(site: Site, purpose: Purpose, sample: u32, min_time: Nanos, work: Option<u64>) -> Self {
-        Self { site, purpose, sample, min_time, work, record: Record::default() }
+        let stdout_room = Bytes(u64::MAX);
+        Self { site, purpose, sample, min_time, work, stdout_room, record: Record::default() }
     }
 
     /// Keeps a file.
@@ -248,25 +258,26 @@ impl Attempt {
         self.record.findings.push(finding.into());
     }
 
-    /// Runs a measured process that has to succeed. What it wrote, how it ran and what it used is kept as
-    /// `NAME.stdout`, `NAME.stderr` and `NAME.process.json`, whether it succeeds or not.
-    pub async fn run(&mut self, name: &str, command: Command) -> Result<Vec<u8>, Failure> {
+    /// Runs a measured process that has to succeed. How it ran and what it used is recorded as `NAME.process.json`,
+    /// what it wrote as `NAME.stdout` (where its command has that kept; of one that failed at least the end) and
+    /// `NAME.stderr`, whether it succeeds or not.
+    pub async fn run(&mut self, name: &str, command: Command) -> Result<Finished, Failure> {
         let placement = command.placement.clone();
         self.run_as(name, command, &placement).await
     }
 
     /// Runs a measured process that brings about a part of the cell's placement itself.
-    pub async fn run_as(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Vec<u8>, Failure> {
+    pub async fn run_as(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
         let program = program(&command);
         let finished = self.run_to_end(name, command, asked).await?;
         check(&program, &finished)?;
-        Ok(finished.stdout)
+        Ok(finished)
     }
 
-    /// Runs a measured process to its end, whatever that is, and keeps what [`Attempt::run`] keeps.
+    /// Runs a measured process to its end, whatever that is, and records what [`Attempt::run`] records.
     pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
-        let program = program(&command);
+        let (program, capture) = (program(&command), command.stdout);
         let (mut finished, start) = self.site.finish_together(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
@@ -277,8 +288,9 @@ impl Attempt {
             ending: finished.ending,
             elapsed_seconds,
             usage: finished.usage,
-            stdout_bytes: finished.stdout.len() as u64,
-            stdout_sha256: Sha256::of(&finished.stdout),
+            stdout: capture,
+            stdout_bytes: finished.stdout_digest.as_ref().map(|digest| digest.bytes),
+            stdout_sha256: finished.stdout_digest.as_ref().map(|digest| digest.sha256.clone()),
         };
         self.keep_process(
             name,
@@ -291,12 +303,29 @@ impl Attempt {
                 ran: &finished.ran,
             },
         )?;
-        self.keep(&format!("{name}.stdout"), finished.stdout.clone());
+        if capture == Capture::Keep || (!finished.ending.is_success() && !finished.stdout.is_empty()) {
+            self.keep(&format!("{name}.stdout"), finished.stdout.clone());
+        }
         if !finished.stderr.is_empty() {
             self.keep(&format!("{name}.stderr"), finished.stderr.clone());
         }
         self.notice_differences(&program, &placement, &finished.ran);
         Ok(finished)
+    }
+
+    /// Cuts what is recorded of a process's standard output to its beginning where the run has no room for all of it.
+    pub(crate) fn cap_stdout(&mut self, name: &str) {
+        let (file, room) = (format!("{name}.stdout"), self.stdout_room.0);
+        let output = self.record.artefacts.iter_mut().find(|(name, _)| *name == file);
+        let Some((_, bytes)) = output.filter(|(_, bytes)| bytes.len() as u64 > room && bytes.len() > STDOUT_HEAD)
+        else {
+            return;
+        };
+        let [head, all] = [STDOUT_HEAD, bytes.len()].map(|bytes| Figure { value: bytes as f64, unit: "B" }.to_string());
+        bytes.truncate(STDOUT_HEAD);
+        self.noticed(format!(
+            "the first {head} of {all} of standard output are recorded: more than `max-stdout` would be recorded in the run"
+        ));
     }
 
     /// Keeps how a server runs, as `NAME.process.json`.
@@ -334,7 +363,8 @@ fn recorded(env: &[(String, String)]) -> Vec<(&str, Cow<'_, str>)> {
     env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
 }
 
-fn program(command: &Command) -> String {
+/// What a command is called in messages.
+pub(crate) fn program(command: &Command) -> String {
     let name = command.argv.first().map_or("", |program| base(program)).to_owned();
     match command.argv.get(1..3) {
         Some([exec, kernel]) if exec == "exec" => kernel.clone(),
@@ -351,16 +381,24 @@ pub(crate) fn check(program: &str, finished: &Finished) -> Result<(), Failure> {
     match finished.ending {
         ending if ending.is_success() => Ok(()),
         Ending::TimedOut { after } => Err(Failure::Timeout { after }),
+        // What it wrote is no reason for its end.
+        ending @ Ending::TooMuchOutput { .. } => {
+            Err(Failure::crashed(format!("{program}: {ending}, the most that is kept")))
+        }
         ending => {
-            let said = [&finished.stderr, &finished.stdout].into_iter().find_map(|stream| {
-                let text = String::from_utf8_lossy(stream);
-                let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-                Some(line.trim().chars().take(300).collect::<String>())
-            });
-            let said = said.map(|line| format!(": {line}")).unwrap_or_default();
-            Err(Failure::crashed(format!("{program}: {ending}{said}")))
+            let line = [&finished.stderr, &finished.stdout].into_iter().find_map(|stream| last_line(stream));
+            let reason = line.map(|line| format!(": {line}")).unwrap_or_default();
+            Err(Failure::crashed(format!("{program}: {ending}{reason}")))
         }
     }
+}
+
+/// The last line of a stream that is not empty, for a message; none where it is no text.
+fn last_line(stream: &[u8]) -> Option<String> {
+    let mut lines = stream.split(|byte| *byte == b'\n').rev().map(<[u8]>::trim_ascii);
+    let line = std::str::from_utf8(lines.find(|line| !line.is_empty())?).ok()?;
+    let line: String = line.chars().filter(|letter| !letter.is_control()).take(300).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 /// What a worker's error means for an attempt.
@@ -368,5 +406,19 @@ pub fn lost(error: WorkerError) -> Failure {
     match error {
         WorkerError::Lost { worker, why } => Failure::Lost { worker, why },
         other => Failure::refused(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_stream_is_text_or_nothing() {
+        assert_eq!(last_line(b"one\ntwo \n\n").as_deref(), Some("two"));
+        assert_eq!(last_line("größer\x1b[0m\r\n".as_bytes()).as_deref(), Some("größer[0m"));
+        assert_eq!(last_line(b"error: no space\n\x1f\x8b\x08\xff\xfe"), None);
+        assert_eq!(last_line(&[0; 100]), None);
+        assert_eq!(last_line(b""), None);
     }
 }

@@ -33,8 +33,8 @@ pub async fn exec_as<R: DeserializeOwned>(
     let asked = attempt.site.placement.clone();
     let placement = Placement { huge_pages: HugePages::Inherit, ..asked.clone() };
     let command = attempt.site.command([program.as_str(), "exec", kernel, &config]).placement(placement);
-    let output = attempt.run_as(name, command, &asked).await?;
-    serde_json::from_slice(&output)
+    let finished = attempt.run_as(name, command, &asked).await?;
+    serde_json::from_slice(&finished.stdout)
         .map_err(|error| Failure::crashed(format!("{kernel}: its report is no JSON: {error}")))
 }
 

@@ -30,10 +30,8 @@ impl Exclusive {
             // Its holder before us may have removed it meanwhile: then it locks nothing.
             Ok(()) if !is_at(&file, &path) => Self::take(root, controller),
             Ok(()) => {
-                let since = jiff::Timestamp::now();
-                let holder = Holder { controller: controller.clone(), agent: std::process::id(), since };
                 file.set_len(0)?;
-                file.write_all(&serde_json::to_vec(&holder)?)?;
+                file.write_all(&serde_json::to_vec(&Holder::new(controller.clone()))?)?;
                 Ok(Ok(Self { path, _lock: file }))
             }
             Err(TryLockError::WouldBlock) => {

@@ -33,6 +33,11 @@ impl Home {
         Ok(Self { owner, folder, scratches: RefCell::default() })
     }
 
+    /// Whose it is.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
+    }
+
     /// The name of the `id`th thing made here, of the same length for all.
     pub(super) fn name(&self, id: u32) -> String {
         self.owner.thing(id)
@@ -79,13 +84,18 @@ impl Home {
     }
 }
 
-/// Removes the folders of agents that are gone, with the private folders that their links lead to.
+/// Removes the folders of agents that are gone, with the private folders that their links lead to, and their
+/// announcements of runs.
 fn remove_stale(root: &SysRoot, base: &Path) {
     let me = rustix::process::geteuid().as_raw();
     for folder in entries(base) {
-        let owner = folder.file_name().and_then(|name| Owner::of(name.to_str()?));
-        let ours = fs::symlink_metadata(&folder).is_ok_and(|found| found.uid() == me && found.is_dir());
-        if let Some(owner) = owner.filter(|owner| ours && owner.is_gone(root)) {
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(owner) = Owner::of(name).filter(|owner| owner.is_gone(root)) else { continue };
+        let Some(found) = fs::symlink_metadata(&folder).ok().filter(|found| found.uid() == me) else { continue };
+        if found.is_file() {
+            let _ = fs::remove_file(&folder);
+        }
+        if found.is_dir() {
             let linked = entries(&folder).into_iter().filter_map(|entry| fs::read_link(entry).ok());
             // A link is believed only if it leads to a folder that carries the same owner's name.
             let named = |path: &PathBuf| path.file_name().and_then(|name| Owner::of(name.to_str()?)) == Some(owner);

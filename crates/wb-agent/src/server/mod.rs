@@ -11,6 +11,7 @@ mod output;
 mod processes;
 mod reaper;
 mod recordings;
+mod runs;
 mod tuning;
 
 use std::cell::{Cell, RefCell};
@@ -33,7 +34,7 @@ use crate::clock::{Reading, monotonic_ns, wall_ns};
 use crate::frame::{self, FrameError};
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
 use crate::silence::Heard;
-use crate::terms::{Terms, Welcome};
+use crate::terms::{Controller, Holder, Terms, Welcome};
 use crate::worker::LeftBehind;
 
 use exclusive::Exclusive;
@@ -41,6 +42,7 @@ use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
 use recordings::Recording;
+use runs::Announcement;
 
 /// Why an agent ended otherwise than by the end of its input.
 #[derive(Debug, thiserror::Error)]
@@ -190,8 +192,13 @@ impl Done {
 
     /// With what may be too long for a header as the payload, in JSON.
     fn long(value: &impl Serialize) -> Result<Self, Fault> {
-        let json = serde_json::to_vec(value).map_err(|error| Fault::Refused { why: error.to_string() })?;
-        Self::with_payload((), json)
+        Self::with_long((), value)
+    }
+
+    /// The same beside something short.
+    fn with_long(short: impl Serialize, long: &impl Serialize) -> Result<Self, Fault> {
+        let json = serde_json::to_vec(long).map_err(|error| Fault::Refused { why: error.to_string() })?;
+        Self::with_payload(short, json)
     }
 
     fn with_payload(value: impl Serialize, payload: Vec<u8>) -> Result<Self, Fault> {
@@ -211,6 +218,8 @@ struct Agent {
     /// The undo log, while anything is changed for a group.
     log: RefCell<Option<UndoLog>>,
     left_behind: LeftBehind,
+    /// The run that this agent measures for, announced to others.
+    run: RefCell<Option<(Controller, Announcement)>>,
     last_id: Cell<u32>,
 }
 
@@ -234,6 +243,7 @@ impl Agent {
             recordings: RefCell::default(),
             log: RefCell::default(),
             left_behind,
+            run: RefCell::default(),
             last_id: Cell::new(0),
         })
     }
@@ -274,7 +284,10 @@ impl Agent {
             Request::ReleaseAt { process, at_ns } => {
                 Done::new(self.process(process)?.release_at(&self.root, at_ns).await?)
             }
-            Request::Wait { process, limit } => Done::new(self.process(process)?.wait(limit).await?),
+            Request::Wait { process, limit } => {
+                let (ended, end_of_output) = self.process(process)?.wait(limit).await?;
+                Done::with_payload(ended, end_of_output)
+            }
             Request::Look { process } => Done::new(self.look(process)?),
             Request::Signal { process, signal } => Done::new(self.process(process)?.signal(signal)?),
             Request::Output { process, stream, offset, follow } => {
@@ -286,9 +299,30 @@ impl Agent {
                 Done::new(())
             }
             Request::Record { group, interval } => Done::new(self.record(group, interval)?),
-            Request::FinishRecording { recording } => Done::long(&self.finish_recording(recording)?),
+            Request::FinishRecording { recording } => {
+                let (telemetry, other_runs) = self.finish_recording(recording)?;
+                Done::with_long(other_runs, &telemetry)
+            }
+            Request::Announce { controller } => Done::new(self.announce(controller)?),
             Request::Close => Done::new(()),
         }
+    }
+
+    /// Announces a run; the others that are under way.
+    fn announce(&self, controller: Controller) -> Result<Vec<Holder>, Fault> {
+        let folder = std::env::temp_dir();
+        // One that was announced before is withdrawn first: its file has the same name.
+        self.run.take();
+        let announced = Announcement::new(&folder, self.home.owner(), controller.clone());
+        let announcement = announced.map_err(|error| files::fault(folder.display(), &error))?;
+        self.run.replace(Some((controller, announcement)));
+        Ok(self.other_runs())
+    }
+
+    /// The runs of other controllers that are under way on this machine, for an agent that measures for one.
+    fn other_runs(&self) -> Vec<Holder> {
+        let run = self.run.borrow();
+        run.as_ref().map_or_else(Vec::new, |(controller, _)| runs::others(&std::env::temp_dir(), controller))
     }
 
     fn process(&self, id: u32) -> Result<Rc<LiveProcess>, Fault> {
@@ -315,6 +349,7 @@ impl Agent {
             let _ = self.teardown(group).await;
         }
         self.end_strays().await;
+        self.run.take();
         self.home.remove();
     }
 }

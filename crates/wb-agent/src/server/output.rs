@@ -1,4 +1,4 @@
-//! What a process writes: read from its pipe as it comes, kept in memory that belongs to no filesystem.
+//! What a process writes: read from its pipe as it comes, and kept in memory that belongs to no filesystem, or hashed.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -8,19 +8,24 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
+use sha2::{Digest, Sha256 as Hasher};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
+use wb_model::Sha256;
 
 use super::files::{CHUNK, chunk};
+use crate::protocol::{Capture, CapturedOutput, OutputDigest};
 
 /// What is read at once, in bytes: what a pipe holds.
 const AT_ONCE: usize = 64 << 10;
+/// How much is kept of the end of what is hashed, in bytes: the last words of a process that failed.
+const END: usize = 16 << 10;
 
 /// One stream of one process.
 pub(super) struct Output {
-    pipe: Receiver,
-    kept: File,
-    limit: u64,
+    /// None where the process writes to `/dev/null`.
+    pipe: Option<Receiver>,
+    content: RefCell<Content>,
     length: Cell<u64>,
     open: Cell<bool>,
     exceeded: Cell<bool>,
@@ -28,16 +33,36 @@ pub(super) struct Output {
     buffer: RefCell<Vec<u8>>,
 }
 
+/// What there is of the bytes that were written.
+enum Content {
+    /// All of them, up to a limit.
+    Kept { memory: File, limit: u64 },
+    /// Their hash, and at least the last of them.
+    Hashed { hasher: Hasher, end: Vec<u8> },
+    /// None.
+    Discarded,
+}
+
 impl Output {
-    /// A stream that keeps `limit` bytes, and the end that the process writes to.
-    pub(super) fn new(limit: u64) -> io::Result<(Self, OwnedFd)> {
-        let (pipe, end) = pipe_with(PipeFlags::CLOEXEC)?;
+    /// A stream that is captured so, of which `limit` bytes are kept; and the end that the process writes to.
+    pub(super) fn new(capture: Capture, limit: u64) -> io::Result<(Self, OwnedFd)> {
+        let content = match capture {
+            Capture::Keep => Content::Kept { memory: memory()?, limit },
+            Capture::Hash => Content::Hashed { hasher: Hasher::new(), end: Vec::new() },
+            Capture::Discard => Content::Discarded,
+        };
+        let (pipe, end) = match content {
+            Content::Discarded => (None, File::options().write(true).open("/dev/null")?.into()),
+            Content::Kept { .. } | Content::Hashed { .. } => {
+                let (pipe, end) = pipe_with(PipeFlags::CLOEXEC)?;
+                (Some(Receiver::from_owned_fd(pipe)?), end)
+            }
+        };
         let output = Self {
-            pipe: Receiver::from_owned_fd(pipe)?,
-            kept: memory()?,
-            limit,
+            open: Cell::new(pipe.is_some()),
+            pipe,
+            content: RefCell::new(content),
             length: Cell::new(0),
-            open: Cell::new(true),
             exceeded: Cell::new(false),
             changed: Notify::new(),
             buffer: RefCell::new(vec![0; AT_ONCE]),
@@ -45,19 +70,20 @@ impl Output {
         Ok((output, end))
     }
 
-    /// Keeps what comes until the last writer is gone, or more came than the limit; whether it did.
+    /// Takes what comes until the last writer is gone, or more came than the limit; whether it did.
     pub(super) async fn pump(&self) -> bool {
-        while self.open.get() && !self.exceeded.get() && self.pipe.readable().await.is_ok() {
-            self.take(|buffer| self.pipe.try_read(buffer));
+        let Some(pipe) = &self.pipe else { return false };
+        while self.open.get() && !self.exceeded.get() && pipe.readable().await.is_ok() {
+            self.take(|buffer| pipe.try_read(buffer));
             // A process that never stops writing must not keep us from all else.
             tokio::task::yield_now().await;
         }
         self.exceeded.get()
     }
 
-    /// Keeps what is there now, whether the runtime knows of it yet or not; false when there may be more.
+    /// Takes what is there now, whether the runtime knows of it yet or not; false when there may be more.
     pub(super) fn drain(&self) -> bool {
-        self.take(|buffer| Ok(rustix::io::read(&self.pipe, buffer)?))
+        self.pipe.as_ref().is_none_or(|pipe| self.take(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
     }
 
     /// Reads until nothing is there, but not for ever; false when there may be more.
@@ -70,7 +96,7 @@ impl Output {
                     self.changed.notify_waiters();
                     return true;
                 }
-                Ok(length) => self.keep(&buffer[..length]),
+                Ok(length) => self.add(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return true,
             }
@@ -88,26 +114,54 @@ impl Output {
         self.open.get()
     }
 
-    /// How much is kept, in bytes.
+    /// How much was taken, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length.get()
     }
 
-    /// A part of what is kept.
+    /// A part of what is kept; nothing of what is hashed.
     pub(super) fn part(&self, offset: u64) -> Vec<u8> {
+        let Content::Kept { memory, .. } = &*self.content.borrow() else { return Vec::new() };
         let there = self.length.get().saturating_sub(offset);
-        chunk(&self.kept, offset, CHUNK.min(usize::try_from(there).unwrap_or(CHUNK))).unwrap_or_default()
+        chunk(memory, offset, CHUNK.min(usize::try_from(there).unwrap_or(CHUNK))).unwrap_or_default()
     }
 
-    fn keep(&self, bytes: &[u8]) {
-        let length = self.length.get();
-        let room = usize::try_from(self.limit - length).unwrap_or(usize::MAX);
-        let fits = &bytes[..bytes.len().min(room)];
-        let kept = self.kept.write_all_at(fits, length).is_ok();
-        if !kept || fits.len() < bytes.len() {
-            self.exceeded.set(true);
+    /// What became of it, and the end of what was hashed.
+    pub(super) fn captured(&self) -> (CapturedOutput, Vec<u8>) {
+        match &*self.content.borrow() {
+            Content::Kept { .. } => (CapturedOutput::Kept, Vec::new()),
+            Content::Hashed { hasher, end } => {
+                let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::of_pieces(hasher.clone()) };
+                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(END)..].to_vec())
+            }
+            Content::Discarded => (CapturedOutput::Discarded, Vec::new()),
         }
-        self.length.set(length + fits.len() as u64);
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let length = self.length.get();
+        let added = match &mut *self.content.borrow_mut() {
+            Content::Kept { memory, limit } => {
+                let room = usize::try_from(*limit - length).unwrap_or(usize::MAX);
+                let fits = &bytes[..bytes.len().min(room)];
+                let written = memory.write_all_at(fits, length).is_ok();
+                if !written || fits.len() < bytes.len() {
+                    self.exceeded.set(true);
+                }
+                fits.len()
+            }
+            Content::Hashed { hasher, end } => {
+                hasher.update(bytes);
+                end.extend_from_slice(&bytes[bytes.len().saturating_sub(END)..]);
+                // Not each time: moving the rest costs more than keeping it twice.
+                if end.len() > 2 * END {
+                    end.drain(..end.len() - END);
+                }
+                bytes.len()
+            }
+            Content::Discarded => 0,
+        };
+        self.length.set(length + added as u64);
         self.changed.notify_waiters();
     }
 }

@@ -13,10 +13,13 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use wb_model::{HugePages, Nanos, Placement};
 use wb_sys::SysRoot;
-use wb_sys::process::{Entry, Held, HugePagesMeans, Launch, LaunchError, Reaped, Status, Verified, huge_pages, launch};
+use wb_sys::process::{
+    EndTime, Entry, Held, HugePagesMeans, Launch, LaunchError, Launched, Reaped, Start, Status, Verified, huge_pages,
+    launch,
+};
 
 use crate::clock::monotonic_ns;
-use crate::protocol::{Command, Ended, Fault, OWN_PROGRAM, Ran, Spawned, Stream, own_program};
+use crate::protocol::{Capture, Command, Ended, Fault, OWN_PROGRAM, Ran, Spawned, Stream, own_program};
 use crate::worker::Ending;
 
 use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS};
@@ -31,6 +34,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const TICKS: Duration = Duration::from_millis(3);
 /// How long processes that start together are left alone.
 const SETTLED: Duration = Duration::from_millis(10);
+/// How often what is left in a pipe is read, a mebibyte at a time: more than a pipe holds.
+const DRAINS: usize = 64;
 /// How long the kernel may take to end a killed one.
 const KILL: Duration = Duration::from_secs(10);
 
@@ -47,6 +52,8 @@ pub(super) struct LiveProcess {
     placement: Placement,
     ran: RefCell<Ran>,
     started_ns: Cell<u64>,
+    /// None where there is no thread to be had for it: then the reaper's time counts.
+    end_time: Option<EndTime>,
     ended: Cell<Option<(Reaped, u64)>>,
     /// After which limit it was ended, if it was.
     timed_out: Cell<Option<Nanos>>,
@@ -135,13 +142,12 @@ impl Agent {
                 input.write_all_at(stdin, 0)?;
             }
             let limit = command.output_limit.0;
-            Ok::<_, std::io::Error>((input, Output::new(limit)?, Output::new(limit)?))
+            Ok::<_, std::io::Error>((input, Output::new(command.stdout, limit)?, Output::new(Capture::Keep, limit)?))
         };
         let (input, (stdout, stdout_end), (stderr, stderr_end)) =
             streams().map_err(|error| failed(error.to_string()))?;
         let join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose();
-        let started_ns = monotonic_ns();
-        let (pid, held) = launch(&Launch {
+        let Launched { pid, start } = launch(&Launch {
             program: &program,
             argv: &command.argv,
             env: &env,
@@ -154,6 +160,12 @@ impl Agent {
             hold,
         })
         .map_err(|error: LaunchError| failed(error.to_string()))?;
+        let end_time = EndTime::watch(pid).ok();
+        let (started_ns, held) = match start {
+            Start::Running { started_ns } => (started_ns, None),
+            // Until it is released; one that never is did not run at all.
+            Start::Held(held) => (monotonic_ns(), Some(held)),
+        };
         let process = LiveProcess {
             pid,
             group: group.id,
@@ -166,6 +178,7 @@ impl Agent {
             placement: command.placement.clone(),
             ran: RefCell::default(),
             started_ns: Cell::new(started_ns),
+            end_time,
             ended: Cell::new(None),
             timed_out: Cell::new(None),
             ending: Notify::new(),
@@ -222,13 +235,13 @@ impl LiveProcess {
     /// Whether it was held until now.
     fn let_go(&self) -> Result<bool, Fault> {
         let Some(held) = self.held.borrow_mut().take() else { return Ok(false) };
-        self.started_ns.set(monotonic_ns());
-        held.release().map_err(|error| Fault::NotStarted { program: self.program.clone(), why: error.to_string() })?;
+        let failed = |error: LaunchError| Fault::NotStarted { program: self.program.clone(), why: error.to_string() };
+        self.started_ns.set(held.release().map_err(failed)?);
         Ok(true)
     }
 
-    /// Its end, when it comes; brought about after the limit.
-    pub(super) async fn wait(&self, limit: Option<Nanos>) -> Result<Ended, Fault> {
+    /// Its end, when it comes, and the end of its standard output where that is hashed; brought about after the limit.
+    pub(super) async fn wait(&self, limit: Option<Nanos>) -> Result<(Ended, Vec<u8>), Fault> {
         if let Some(limit) = limit
             && timeout(limit.into(), self.end()).await.is_err()
         {
@@ -241,17 +254,24 @@ impl LiveProcess {
         }
         let (reaped, ended_ns) = self.end().await;
         for output in [&self.stdout, &self.stderr] {
-            while !output.drain() && !output.has_exceeded() {
+            // What it left running may write for ever.
+            for _ in 0..DRAINS {
+                if output.drain() || output.has_exceeded() {
+                    break;
+                }
                 sleep(Duration::ZERO).await;
             }
         }
-        Ok(Ended {
+        let (stdout, end_of_output) = self.stdout.captured();
+        let ended = Ended {
             ending: self.how(reaped.status),
             started_ns: self.started_ns.get(),
             ended_ns,
             usage: reaped.usage,
+            stdout,
             ran: self.ran.borrow().clone(),
-        })
+        };
+        Ok((ended, end_of_output))
     }
 
     /// Sends a signal to it and its process group.
@@ -298,7 +318,8 @@ impl LiveProcess {
 
     /// To be told once, by the reaper.
     pub(super) fn has_been_reaped(&self, reaped: Reaped) {
-        self.ended.set(Some((reaped, monotonic_ns())));
+        let ended_ns = self.end_time.as_ref().and_then(EndTime::ns).unwrap_or_else(monotonic_ns);
+        self.ended.set(Some((reaped, ended_ns)));
         self.held.borrow_mut().take();
         self.ending.notify_waiters();
     }

@@ -1,6 +1,7 @@
 //! Telemetry while a sample runs.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use wb_sys::process::tree;
 use wb_sys::telemetry::{Reader, Reading, Telemetry, Workload};
 
 use crate::protocol::Fault;
+use crate::terms::Holder;
 
 use super::Agent;
 use super::groups::LiveGroup;
@@ -28,6 +30,8 @@ pub(super) struct Recording {
     reader: RefCell<Reader>,
     start: Reading,
     series: RefCell<Vec<Reading>>,
+    /// The runs of other controllers that were under way meanwhile.
+    other_runs: RefCell<BTreeSet<Holder>>,
     every: Cell<usize>,
     stopped: Notify,
 }
@@ -44,6 +48,7 @@ impl Agent {
             reader: RefCell::new(reader),
             start,
             series: RefCell::default(),
+            other_runs: RefCell::new(self.other_runs().into_iter().collect()),
             every: Cell::new(1),
             stopped: Notify::new(),
         });
@@ -55,14 +60,16 @@ impl Agent {
         Ok(id)
     }
 
-    /// Ends a recording; what it recorded. To be asked for while the group is there, for the workload's
-    /// part of the last reading.
-    pub(super) fn finish_recording(&self, id: u32) -> Result<Telemetry, Fault> {
+    /// Ends a recording; what it recorded, and the other runs that were under way. To be asked for while the group is
+    /// there, for the workload's part of the last reading.
+    pub(super) fn finish_recording(&self, id: u32) -> Result<(Telemetry, Vec<Holder>), Fault> {
         let recording = self.recordings.borrow_mut().remove(&id);
         let recording = recording.ok_or_else(|| Fault::Unknown { what: "recording".to_owned(), id })?;
         recording.stopped.notify_one();
         let end = self.take_reading(&recording);
-        Ok(Telemetry { start: recording.start.clone(), end, series: recording.series.take() })
+        recording.other_runs.borrow_mut().extend(self.other_runs());
+        let telemetry = Telemetry { start: recording.start.clone(), end, series: recording.series.take() };
+        Ok((telemetry, recording.other_runs.take().into_iter().collect()))
     }
 
     async fn keep_reading(&self, recording: &Recording, period: Duration) {
@@ -73,6 +80,7 @@ impl Agent {
                 _ = ticks.tick() => {}
                 () = recording.stopped.notified() => return,
             }
+            recording.other_runs.borrow_mut().extend(self.other_runs());
             if tick % recording.every.get() == 0 {
                 let reading = self.take_reading(recording);
                 let mut series = recording.series.borrow_mut();

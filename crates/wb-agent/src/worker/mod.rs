@@ -24,13 +24,13 @@ use wb_sys::environment::tools::Asked;
 
 use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
 use crate::protocol::{FileEntry, Place, Request};
-use crate::terms::Terms;
+use crate::terms::{Controller, Holder, Terms};
 
 pub use connection::{Connection, Reply};
 pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
-pub use recording::Recording;
+pub use recording::{Recorded, Recording};
 pub use things::{Group, LeftBehind, PutBack, Scratch, Teardown};
 pub use together::{Start, Together, start_together};
 
@@ -179,6 +179,15 @@ impl Worker {
         self.ask(Request::LeftBehind).await
     }
 
+    /// Announces that a run of this controller is under way on it, until its agent ends; the runs of other controllers
+    /// that are under way there too.
+    ///
+    /// # Errors
+    /// When it cannot be announced: nothing can be written into the worker's folder for temporary files.
+    pub async fn announce(&self, controller: Controller) -> Result<Vec<Holder>, WorkerError> {
+        self.ask(Request::Announce { controller }).await
+    }
+
     /// Where a program lies on it, and its hash; none when it is not there. With arguments it is also
     /// asked for its version: the first line that it prints when it is run with them.
     pub async fn which(&self, program: &str, version: &[&str]) -> Result<Option<Tool>, WorkerError> {
@@ -283,8 +292,16 @@ impl Worker {
 
     /// Asks for what comes as the payload, in JSON.
     async fn ask_long<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {
-        let ((), json) = self.ask_with(request, Vec::new()).await?;
-        serde_json::from_slice(&json).map_err(|error| self.invalid_reply(&error))
+        Ok(self.ask_beside::<(), T>(request).await?.1)
+    }
+
+    /// Asks for something short, and what comes as the payload beside it, in JSON.
+    async fn ask_beside<S: serde::de::DeserializeOwned, T: serde::de::DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<(S, T), WorkerError> {
+        let (short, json) = self.ask_with(request, Vec::new()).await?;
+        Ok((short, serde_json::from_slice(&json).map_err(|error| self.invalid_reply(&error))?))
     }
 
     async fn ask_with<T: serde::de::DeserializeOwned>(

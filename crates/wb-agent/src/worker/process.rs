@@ -4,10 +4,10 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos};
+use wb_model::{Bytes, Figure, Nanos};
 use wb_sys::process::ResourceUse;
 
-use crate::protocol::{Ended, Ran, Request, Spawned, Stream};
+use crate::protocol::{CapturedOutput, Ended, OutputDigest, Ran, Request, Spawned, Stream};
 
 use super::{Worker, WorkerError};
 
@@ -30,7 +30,7 @@ pub enum Ending {
         /// The limit.
         after: Nanos,
     },
-    /// It was killed because it wrote too much.
+    /// It was killed because it wrote more than is kept.
     TooMuchOutput {
         /// To which stream.
         stream: Stream,
@@ -57,7 +57,8 @@ impl fmt::Display for Ending {
                     Stream::Stdout => "standard output",
                     Stream::Stderr => "standard error",
                 };
-                write!(f, "killed for writing more than {limit} bytes to {stream}")
+                let limit = Figure { value: limit.0 as f64, unit: "B" };
+                write!(f, "killed for writing more than {limit} to {stream}")
             }
         }
     }
@@ -68,13 +69,16 @@ impl fmt::Display for Ending {
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
-    /// What it wrote to standard output.
+    /// What it wrote to standard output: all of it where it was kept, the last of it where it was hashed.
     pub stdout: Vec<u8>,
+    /// Length and hash of its standard output; none where it was discarded.
+    pub stdout_digest: Option<OutputDigest>,
     /// What it wrote to standard error.
     pub stderr: Vec<u8>,
-    /// When it was started or released, by the worker's CLOCK_MONOTONIC, in nanoseconds.
+    /// When nothing was left between it and its program (in its cgroup, placed, released), by the worker's
+    /// CLOCK_MONOTONIC, in nanoseconds.
     pub started_ns: u64,
-    /// When its end was seen, by the same clock.
+    /// When it ended, by the same clock.
     pub ended_ns: u64,
     /// What it and the children that it waited for used.
     pub usage: ResourceUse,
@@ -125,10 +129,20 @@ impl Process {
     /// Waits for its end and fetches what it wrote. After the limit, counted from now, it and its
     /// process group get SIGTERM, and SIGKILL two seconds later.
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<Finished, WorkerError> {
-        let ended: Ended = self.worker.ask(Request::Wait { process: self.id, limit }).await?;
-        let Ended { ending, started_ns, ended_ns, usage, ran } = ended;
-        let (stdout, stderr) = (self.so_far(Stream::Stdout).await?, self.so_far(Stream::Stderr).await?);
-        Ok(Finished { ending, stdout, stderr, started_ns, ended_ns, usage, ran })
+        let request = Request::Wait { process: self.id, limit };
+        let (ended, end_of_output): (Ended, _) = self.worker.ask_with(request, Vec::new()).await?;
+        let Ended { ending, started_ns, ended_ns, usage, stdout, ran } = ended;
+        let (stdout, stdout_digest) = match stdout {
+            CapturedOutput::Kept => {
+                let stdout = self.so_far(Stream::Stdout).await?;
+                let digest = OutputDigest::of(&stdout);
+                (stdout, Some(digest))
+            }
+            CapturedOutput::Hashed(digest) => (end_of_output, Some(digest)),
+            CapturedOutput::Discarded => (Vec::new(), None),
+        };
+        let stderr = self.so_far(Stream::Stderr).await?;
+        Ok(Finished { ending, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, ran })
     }
 
     /// How it and those that it started really run, now.

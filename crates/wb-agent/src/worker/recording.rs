@@ -3,6 +3,7 @@
 use wb_sys::telemetry::Telemetry;
 
 use crate::protocol::Request;
+use crate::terms::Holder;
 
 use super::{Worker, WorkerError};
 
@@ -14,6 +15,15 @@ pub struct Recording {
     open: bool,
 }
 
+/// What was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What the system did.
+    pub telemetry: Telemetry,
+    /// The runs of other controllers that were under way meanwhile, where the worker's own is announced.
+    pub other_runs: Vec<Holder>,
+}
+
 impl Recording {
     pub(super) fn new(worker: Worker, id: u32) -> Self {
         Self { worker, id, open: true }
@@ -21,9 +31,10 @@ impl Recording {
 
     /// Takes the last reading and ends it. To be done before the group is torn down, so that the
     /// workload's part of that reading is known.
-    pub async fn finish(mut self) -> Result<Telemetry, WorkerError> {
+    pub async fn finish(mut self) -> Result<Recorded, WorkerError> {
         self.open = false;
-        self.worker.ask_long(Request::FinishRecording { recording: self.id }).await
+        let (other_runs, telemetry) = self.worker.ask_beside(Request::FinishRecording { recording: self.id }).await?;
+        Ok(Recorded { telemetry, other_runs })
     }
 }
 

@@ -13,7 +13,7 @@ fn what_watching_costs() {
         let group = worker.group().await.unwrap();
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         group.spawn(Command::new(["sleep", "10"])).await.unwrap().wait(None).await.unwrap();
-        let telemetry = recording.finish().await.unwrap();
+        let telemetry = recording.finish().await.unwrap().telemetry;
         let own = telemetry.end.own_cpu_ns - telemetry.start.own_cpu_ns;
         let mut costs: Vec<u64> = telemetry.series.iter().map(|reading| reading.cost_ns / 1000).collect();
         costs.sort_unstable();

@@ -1,7 +1,10 @@
 //! Processes on a worker: started as asked, seen as they are, ended for certain.
 
+use std::path::PathBuf;
+
 use crate::common::{alive, eventually, finish, sh, text, with_worker};
-use wb_agent::{Command, Ending, Fault, Stream};
+use wb_agent::clock::monotonic_ns;
+use wb_agent::{Capture, Command, Ending, Fault, OutputDigest, Stream};
 use wb_model::{Aslr, Bytes, HugePages, Nanos, Placement};
 use wb_sys::process::HugePagesMeans;
 
@@ -153,6 +156,63 @@ fn output_is_whole_and_its_limit_is_kept() {
         assert_eq!(finished.stdout.len(), 100_000);
         let exact = group.spawn(sh("head -c 100000 /dev/zero").output_limit(Bytes(100_000))).await.unwrap();
         assert!(exact.wait(None).await.unwrap().ending.is_success());
+    });
+}
+
+#[test]
+fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
+    with_worker(|worker| async move {
+        let write = |bytes: u64| sh(&format!("head -c {bytes} /dev/zero; echo end")).output_limit(Bytes(1000));
+        let finished = finish(&worker, write(20_000_000).stdout(Capture::Hash)).await;
+        assert_eq!(finished.ending, Ending::Exited { status: 0 });
+        let whole = [vec![0; 20_000_000], b"end\n".to_vec()].concat();
+        assert_eq!(finished.stdout_digest, Some(OutputDigest::of(&whole)));
+        assert_eq!(finished.stdout.len(), 16 << 10);
+        assert!(finished.stdout.ends_with(b"\0end\n"));
+        let short = finish(&worker, sh("echo short").stdout(Capture::Hash)).await;
+        assert_eq!((short.stdout, short.stdout_digest), (b"short\n".to_vec(), Some(OutputDigest::of(b"short\n"))));
+        // What a process leaves running may write for ever, and nobody waits for that.
+        let endless = finish(&worker, sh("yes & exit 3").stdout(Capture::Hash)).await;
+        assert_eq!(endless.ending, Ending::Exited { status: 3 });
+        let kept = finish(&worker, sh("echo kept")).await;
+        assert_eq!(kept.stdout_digest, Some(OutputDigest::of(b"kept\n")));
+    });
+}
+
+#[test]
+fn output_that_is_discarded_goes_to_dev_null() {
+    with_worker(|worker| async move {
+        let show = sh("exec 3>&1; readlink /proc/self/fd/3 >&2; head -c 20000000 /dev/zero").stdout(Capture::Discard);
+        let finished = finish(&worker, show).await;
+        assert_eq!(finished.ending, Ending::Exited { status: 0 });
+        assert_eq!((text(&finished.stderr).as_str(), finished.stdout_digest), ("/dev/null", None));
+    });
+}
+
+#[test]
+fn the_time_that_joining_the_cgroup_takes_is_not_elapsed() {
+    with_worker(|worker| async move {
+        let group = worker.group().await.unwrap();
+        let Some(cgroup) = group.cgroup().map(PathBuf::from) else {
+            return eprintln!("SKIPPED: no cgroup can be made here");
+        };
+        // Whatever joins a frozen group waits in the kernel until that is thawed.
+        let (file, frozen, thawed) = match cgroup.join("cgroup.freeze") {
+            v2 if v2.exists() => (v2, "1", "0"),
+            _ => (cgroup.join("freezer.state"), "FROZEN", "THAWED"),
+        };
+        std::fs::write(&file, frozen).unwrap();
+        let thaw = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let thawed_ns = monotonic_ns();
+            std::fs::write(file, thawed).unwrap();
+            thawed_ns
+        });
+        let finished = group.spawn(Command::new(["true"])).await.unwrap().wait(None).await.unwrap();
+        let thawed_ns = thaw.join().unwrap();
+        let (started_ns, ended_ns) = (finished.started_ns, finished.ended_ns);
+        assert!(thawed_ns <= started_ns && started_ns < ended_ns, "{thawed_ns} {started_ns} {ended_ns}");
+        group.teardown().await.unwrap();
     });
 }
 

@@ -1,26 +1,54 @@
 //! What is agreed with agents on other machines: who may use them, when silence counts, and what time it is.
 
+use std::io;
+use std::pin::Pin;
 use std::process::{Command as Program, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, sh, with_worker};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::Child;
 use wb_agent::{Command, Controller, Terms, Worker, WorkerError, start_together};
 use wb_model::{Nanos, WorkerName};
 
+fn start() -> Child {
+    let mut agent = tokio::process::Command::new(AGENT);
+    agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
+}
+
 /// An agent as ssh would carry it: nobody sees its process, and only words tell that it lives.
 async fn far(terms: Terms) -> Result<(Worker, Child), WorkerError> {
-    let mut agent = tokio::process::Command::new(AGENT)
-        .arg("agent")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let mut agent = start();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
-    let name = WorkerName::new("far").unwrap();
-    let worker = Worker::over(name, input, output, terms, std::future::ready(None)).await?;
-    Ok((worker, agent))
+    Ok((over(input, output, terms).await?, agent))
+}
+
+async fn over(
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    terms: Terms,
+) -> Result<Worker, WorkerError> {
+    Worker::over(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
+}
+
+/// A reader that counts how often something came.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicUsize>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(context, into);
+        if into.filled().len() > before {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        polled
+    }
 }
 
 fn silence(milliseconds: u64) -> Terms {
@@ -58,8 +86,18 @@ fn an_agent_that_says_nothing_is_lost() {
 #[test]
 fn words_are_said_while_nothing_is_asked() {
     run(async {
-        let (worker, agent) = far(silence(1_000)).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let mut agent = start();
+        let count = Arc::new(AtomicUsize::new(0));
+        let input = Counted { inner: agent.stdout.take().unwrap(), count: count.clone() };
+        let worker = over(input, agent.stdin.take().unwrap(), silence(1_000)).await.unwrap();
+        // Each word is answered, in several reads at most, and six are said in the time after which silence ends it.
+        let greeted = count.load(Ordering::Relaxed);
+        let answered = async {
+            while count.load(Ordering::Relaxed) < greeted + 36 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), answered).await.unwrap();
         worker.facts().await.unwrap();
         let pid = agent.id().unwrap();
         worker.close().await.unwrap();

@@ -38,7 +38,7 @@ fn two_groups_without_cgroups_are_told_apart_and_ended_whole() {
         let finished = one.spawn(sh(daemons)).await.unwrap().wait(None).await.unwrap();
         let pids: Vec<u32> = text(&finished.stdout).lines().map(|line| line.parse().unwrap()).collect();
         let bystander = other.spawn(Command::new(["sleep", "1000"])).await.unwrap();
-        let telemetry = recording.finish().await.unwrap();
+        let telemetry = recording.finish().await.unwrap().telemetry;
         assert!(telemetry.end.workload.unwrap().processes >= 2, "{:?}", telemetry.end.workload);
         let report = one.teardown().await.unwrap();
         assert!(pids.len() == 2 && pids.iter().all(|pid| !alive(*pid)), "{pids:?} {report:?}");

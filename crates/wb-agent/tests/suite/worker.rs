@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
 
 use crate::common::{AGENT, alive, eventually, marked, nothing_is_left_of, run, text, with_worker};
-use wb_agent::{Command, EntryKind, Fault, Terms, Worker, WorkerError};
+use wb_agent::{Command, Controller, EntryKind, Fault, Holder, Terms, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 #[test]
@@ -193,7 +193,7 @@ fn telemetry_tells_the_workload_from_the_rest() {
         let recording = group.record(Nanos(100_000_000)).await.unwrap();
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.3";
         let finished = group.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap();
-        let telemetry = recording.finish().await.unwrap();
+        let telemetry = recording.finish().await.unwrap().telemetry;
         group.teardown().await.unwrap();
         assert!(telemetry.series.len() >= 2);
         assert!(telemetry.readings().is_sorted_by_key(|reading| reading.at_ns));
@@ -220,7 +220,7 @@ fn what_is_started_beside_the_workload_is_counted_apart() {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let recording = group.record(Nanos(1_000_000_000)).await.unwrap();
         let used = tools.spawn(Command::new(["sh", "-c", spin])).await.unwrap().wait(None).await.unwrap().usage;
-        let telemetry = recording.finish().await.unwrap();
+        let telemetry = recording.finish().await.unwrap().telemetry;
         let beside = telemetry.end.beside.cpu_ns - telemetry.start.beside.cpu_ns;
         assert!(beside > used.cpu_ns() / 2 && telemetry.end.workload.unwrap().cpu_ns < beside / 2);
     });
@@ -232,5 +232,29 @@ fn the_world_and_its_noise_are_told() {
         let environment = worker.environment([("bash".to_owned(), vec!["--version".to_owned()])].into()).await.unwrap();
         assert!(environment.kernel.release.is_some() && environment.tools.contains_key("bash"));
         assert!(!worker.doctor().await.unwrap().findings.is_empty());
+    });
+}
+
+#[test]
+fn runs_of_two_controllers_on_one_machine_see_each_other_until_they_end() {
+    with_worker(|one| async move {
+        let controller = |user: &str| Controller { user: format!("{user}-{}@desk", std::process::id()), pid: 4711 };
+        let (anna, bert) = (controller("anna"), controller("bert"));
+        // Others may measure on this machine while this is tested.
+        let sees = |seen: Vec<Holder>, other: &Controller| seen.iter().any(|holder| holder.controller == *other);
+        let announced = one.announce(anna.clone()).await.unwrap();
+        assert!(!sees(announced.clone(), &anna) && !sees(announced, &bert));
+        let group = one.group().await.unwrap();
+        let alone = group.record(Nanos(1_000_000_000)).await.unwrap();
+        assert!(!sees(alone.finish().await.unwrap().other_runs, &bert));
+
+        let other = Worker::local(Path::new(AGENT)).await.unwrap();
+        let together = group.record(Nanos(1_000_000_000)).await.unwrap();
+        assert!(sees(other.announce(bert.clone()).await.unwrap(), &anna));
+        assert!(sees(together.finish().await.unwrap().other_runs, &bert));
+        let together = group.record(Nanos(1_000_000_000)).await.unwrap();
+        other.close().await.unwrap();
+        assert!(sees(together.finish().await.unwrap().other_runs, &bert));
+        assert!(!sees(one.announce(anna).await.unwrap(), &bert));
     });
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::pipe::{PipeFlags, pipe_with};
 use wb_model::{Aslr, HugePages, Placement};
 
-use super::raw::{self, Plan, REPORT_HELD, REPORT_LEN};
+use super::raw::{self, Plan, REPORT_HELD, REPORT_LEN, StartTime};
 
 /// The highest CPU or node number that a placement may name.
 const HIGHEST: u32 = 8191;
@@ -123,26 +123,53 @@ pub enum LaunchError {
     },
 }
 
+/// A process that was made.
+#[derive(Debug)]
+pub struct Launched {
+    /// Its id.
+    pub pid: u32,
+    /// Whether it runs.
+    pub start: Start,
+}
+
+/// Whether a new process runs its program.
+#[derive(Debug)]
+pub enum Start {
+    /// It does.
+    Running {
+        /// When all was done that comes before the program, its cgroup joined above all: right before execve, as the
+        /// process itself noted it, by CLOCK_MONOTONIC in nanoseconds.
+        started_ns: u64,
+    },
+    /// It waits at its gate.
+    Held(Held),
+}
+
 /// A process that waits at its gate. Dropped, it ends without having become the program.
 #[derive(Debug)]
 pub struct Held {
     gate: File,
     report: File,
+    start: StartTime,
 }
 
 impl Held {
-    /// Lets it become the program.
-    pub fn release(mut self) -> Result<(), LaunchError> {
+    /// Lets it become the program; when it did, as [`Start::Running`] has it.
+    ///
+    /// # Errors
+    /// When it cannot become the program.
+    pub fn release(mut self) -> Result<u64, LaunchError> {
         self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: Step::Gate, source })?;
-        read_report(&mut self.report).map(|_| ())
+        read_report(&mut self.report)?;
+        Ok(self.start.ns())
     }
 }
 
-/// Starts a process; its id, and its gate when it is held. The caller reaps it.
+/// Starts a process. The caller reaps it.
 ///
 /// It gets a session of its own, default signals, and SIGKILL when the calling *thread* ends, so that
 /// the thread which launches must live as long as the processes shall.
-pub fn launch(launch: &Launch) -> Result<(u32, Option<Held>), LaunchError> {
+pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let text = |text: &str| CString::new(text).map_err(|_| LaunchError::Nul(text.to_owned()));
     let path = |path: &Path| {
         CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul(path.display().to_string()))
@@ -152,6 +179,7 @@ pub fn launch(launch: &Launch) -> Result<(u32, Option<Held>), LaunchError> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Fork(error.into()));
     let (report, report_end) = pipe()?;
     let gate = launch.hold.then(pipe).transpose()?;
+    let start = StartTime::new().map_err(LaunchError::Fork)?;
 
     let plan = Plan {
         program: path(launch.program)?,
@@ -167,38 +195,35 @@ pub fn launch(launch: &Launch) -> Result<(u32, Option<Held>), LaunchError> {
         gate: gate.as_ref().map(|(gate, _)| gate.as_raw_fd()),
         gate_parent: gate.as_ref().map(|(_, parent)| parent.as_raw_fd()),
         report: report_end.as_raw_fd(),
+        start: start.cell(),
     };
     let pid = raw::fork_exec(&plan).map_err(LaunchError::Fork)?;
     drop(report_end);
 
     let mut report = File::from(report);
-    match read_report(&mut report) {
-        Ok(Report::Running) => Ok((pid, None)),
-        Ok(Report::Held) => Ok((pid, gate.map(|(_, gate)| Held { gate: gate.into(), report }))),
-        Err(error) => {
-            raw::reap_one(pid);
-            Err(error)
-        }
+    if let Err(error) = read_report(&mut report) {
+        raw::reap_one(pid);
+        return Err(error);
     }
+    let start = match gate {
+        Some((_, gate)) => Start::Held(Held { gate: gate.into(), report, start }),
+        None => Start::Running { started_ns: start.ns() },
+    };
+    Ok(Launched { pid, start })
 }
 
-enum Report {
-    Running,
-    Held,
-}
-
-/// What the new process says of itself: nothing (it became the program), that it is held, or the step
-/// that it could not do.
-fn read_report(report: &mut File) -> Result<Report, LaunchError> {
+/// Waits until the new process has become the program or is held; the step that it could not do as an error.
+fn read_report(report: &mut File) -> Result<(), LaunchError> {
     let mut bytes = [0; REPORT_LEN];
     match report.read_exact(&mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Report::Running),
+        // Empty when it became the program: execve closes its end.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => return Err(LaunchError::Fork(error)),
         Ok(()) => {}
     }
     let [step, errno] = raw::decode(bytes);
     if step == REPORT_HELD {
-        return Ok(Report::Held);
+        return Ok(());
     }
     let step = STEPS.into_iter().find(|known| *known as u32 == step).unwrap_or(Step::Program);
     Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
@@ -229,11 +254,17 @@ mod tests {
     use super::*;
     use crate::process::reap::{Status, reap};
 
-    fn start(argv: &[&str], placement: &Placement, hold: bool) -> (Result<(u32, Option<Held>), LaunchError>, File) {
+    /// A process whose standard output can be read, with all that it was started with.
+    struct Trial {
+        launched: Result<Launched, LaunchError>,
+        out: File,
+    }
+
+    fn trial(argv: &[&str], placement: &Placement, hold: bool, join: &[File]) -> Trial {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let argv: Vec<String> = argv.iter().map(|argument| (*argument).to_owned()).collect();
-        let started = launch(&Launch {
+        let launched = launch(&Launch {
             program: Path::new(&argv[0]),
             argv: &argv,
             env: &[("A".into(), "1".into())],
@@ -242,10 +273,27 @@ mod tests {
             stdout: end.as_fd(),
             stderr: null.as_fd(),
             placement,
-            join: &[],
+            join,
             hold,
         });
-        (started, out.into())
+        Trial { launched, out: out.into() }
+    }
+
+    impl Trial {
+        fn started(argv: &[&str]) -> Self {
+            trial(argv, &Placement::default(), false, &[])
+        }
+
+        /// The id, the gate and the output of a process that waits to echo `hello`.
+        fn held() -> (u32, Held, File) {
+            let Trial { launched, out } = trial(&["/bin/echo", "hello"], &Placement::default(), true, &[]);
+            let Launched { pid, start: Start::Held(held) } = launched.unwrap() else { panic!("it runs") };
+            (pid, held, out)
+        }
+
+        fn fault(argv: &[&str], placement: &Placement, hold: bool) -> LaunchError {
+            trial(argv, placement, hold, &[]).launched.unwrap_err()
+        }
     }
 
     fn output(mut from: File) -> String {
@@ -254,42 +302,66 @@ mod tests {
         text
     }
 
+    fn now_ns() -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    }
+
     #[test]
     fn a_program_gets_its_arguments_environment_and_folder_and_nothing_else() {
-        let (started, out) =
-            start(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"], &Placement::default(), false);
-        let (pid, _) = started.unwrap();
+        let Trial { launched, out } = Trial::started(&["/bin/sh", "-c", "pwd; env | grep -v PWD | grep -v ^_; exit 3"]);
         assert_eq!(output(out), "/\nA=1\n");
-        assert_eq!(reap(pid).unwrap().status, Status::Exited(3));
+        assert_eq!(reap(launched.unwrap().pid).unwrap().status, Status::Exited(3));
     }
 
     #[test]
     fn a_held_process_does_nothing_until_it_is_released() {
-        let (started, out) = start(&["/bin/echo", "hello"], &Placement::default(), true);
-        let (pid, held) = started.unwrap();
-        held.unwrap().release().unwrap();
+        let (pid, held, out) = Trial::held();
+        let before = now_ns();
+        let started_ns = held.release().unwrap();
         assert_eq!(output(out), "hello\n");
         assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        assert!(before <= started_ns && started_ns <= now_ns());
     }
 
     #[test]
     fn a_held_process_that_is_dropped_never_becomes_the_program() {
-        let (started, out) = start(&["/bin/echo", "hello"], &Placement::default(), true);
-        let (pid, held) = started.unwrap();
+        let (pid, held, out) = Trial::held();
         drop(held);
         assert_eq!(output(out), "");
         assert!(reap(pid).is_some());
     }
 
     #[test]
+    fn a_process_starts_when_it_has_joined_its_cgroup_however_long_that_takes() {
+        // In the place of `cgroup.procs`: a pipe that is full, where the write waits as long as we want.
+        let (drain, join) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        rustix::io::ioctl_fionbio(&join, true).unwrap();
+        let mut full = File::from(join.try_clone().unwrap());
+        while full.write(&[0; 4096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&join, false).unwrap();
+        let slow = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let joined_ns = now_ns();
+            (joined_ns, File::from(drain).read(&mut [0; 1 << 16]).unwrap())
+        });
+        let Trial { launched, out } = trial(&["/bin/true"], &Placement::default(), false, &[join.into()]);
+        let Launched { pid, start: Start::Running { started_ns } } = launched.unwrap() else { panic!("it is held") };
+        assert_eq!(output(out), "");
+        assert_eq!(reap(pid).unwrap().status, Status::Exited(0));
+        let (joined_ns, _) = slow.join().unwrap();
+        assert!(joined_ns <= started_ns && started_ns <= now_ns(), "joined at {joined_ns}, started at {started_ns}");
+    }
+
+    #[test]
     fn what_could_not_be_done_is_named() {
-        let (started, _) = start(&["/nosuch"], &Placement::default(), false);
-        assert_eq!(started.unwrap_err().to_string(), "executing the program: No such file or directory (os error 2)");
-        let (started, _) = start(&["/bin/true"], &Placement { cpus: vec![8000], ..Placement::default() }, true);
-        assert!(matches!(started.unwrap_err(), LaunchError::Step { step: Step::Cpus, .. }));
-        let (started, _) = start(&["/bin/true"], &Placement { cpus: vec![u32::MAX], ..Placement::default() }, true);
-        assert!(matches!(started.unwrap_err(), LaunchError::Number(u32::MAX)));
-        let (started, _) = start(&["/bin/echo", "a\0b"], &Placement::default(), false);
-        assert!(matches!(started.unwrap_err(), LaunchError::Nul(_)));
+        let anywhere = Placement::default();
+        let missing = Trial::fault(&["/nosuch"], &anywhere, false);
+        assert_eq!(missing.to_string(), "executing the program: No such file or directory (os error 2)");
+        let on = |cpu| Placement { cpus: vec![cpu], ..Placement::default() };
+        let elsewhere = Trial::fault(&["/bin/true"], &on(8000), true);
+        assert!(matches!(elsewhere, LaunchError::Step { step: Step::Cpus, .. }));
+        assert!(matches!(Trial::fault(&["/bin/true"], &on(u32::MAX), true), LaunchError::Number(u32::MAX)));
+        assert!(matches!(Trial::fault(&["/bin/echo", "a\0b"], &anywhere, false), LaunchError::Nul(_)));
     }
 }

@@ -8,7 +8,8 @@ use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
-use std::ptr;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{c_char, c_int, c_long, c_ulong};
 
@@ -37,6 +38,45 @@ pub(super) struct Plan {
     pub(super) gate: Option<RawFd>,
     pub(super) gate_parent: Option<RawFd>,
     pub(super) report: RawFd,
+    pub(super) start: NonNull<AtomicU64>,
+}
+
+/// The start time of a process, in memory that it shares with its parent until it becomes its program: noting it there
+/// takes no system call, and wakes nobody up who would compete for the CPU.
+#[derive(Debug)]
+pub(super) struct StartTime(NonNull<AtomicU64>);
+
+impl StartTime {
+    const LENGTH: usize = mem::size_of::<AtomicU64>();
+
+    /// Memory for a start time.
+    pub(super) fn new() -> io::Result<Self> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new anonymous mapping replaces nothing.
+        let page = unsafe { libc::mmap(ptr::null_mut(), Self::LENGTH, protection, flags, -1, 0) };
+        match NonNull::new(page.cast()) {
+            Some(cell) if page != libc::MAP_FAILED => Ok(Self(cell)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Where the child writes it.
+    pub(super) fn cell(&self) -> NonNull<AtomicU64> {
+        self.0
+    }
+
+    /// When the child was about to become its program, by CLOCK_MONOTONIC in nanoseconds; zero before.
+    pub(super) fn ns(&self) -> u64 {
+        // SAFETY: the mapping is as large, aligned to a page and zeroed, and lives as long as this.
+        unsafe { self.0.as_ref() }.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for StartTime {
+    fn drop(&mut self) {
+        // SAFETY: it is our mapping, and nothing of this process points into it any more; the child has its own.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), Self::LENGTH) };
+    }
 }
 
 /// A report's two numbers.
@@ -90,6 +130,7 @@ unsafe fn child(plan: &Plan, parent: c_int) -> ! {
             Ok(()) => match wait_at_gate(plan) {
                 Err(step) => step,
                 Ok(()) => {
+                    note_start(plan);
                     libc::execve(plan.program.as_ptr(), plan.argv.as_ptr(), plan.env.as_ptr());
                     Step::Program
                 }
@@ -163,6 +204,20 @@ unsafe fn wait_at_gate(plan: &Plan) -> Result<(), Step> {
                 _ => libc::_exit(127),
             }
         }
+    }
+}
+
+/// Notes that nothing but execve is left between now and the program.
+///
+/// # Safety
+/// As [`child`].
+unsafe fn note_start(plan: &Plan) {
+    // SAFETY: clock_gettime is async-signal-safe, and the time a live local; the cell is as the caller promises.
+    unsafe {
+        let mut now: libc::timespec = mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+        let ns = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
+        plan.start.as_ref().store(ns, Ordering::Release);
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use regex::Regex;
-use wb_agent::Stream;
+use wb_agent::{Capture, Stream};
 use wb_model::{Declaration, Nanos, Sha256};
 
 use super::check::Check;
-use super::left::Place;
+use super::left::{Place, RUN};
 use super::params::FromMachine;
 use super::raw::{self, Folder};
 use super::reading::{Reading, Source};
@@ -32,6 +32,7 @@ pub(super) struct Definition {
     pub(super) services: Vec<Service>,
     pub(super) measured: Measured,
     pub(super) env: Vec<(String, Template)>,
+    pub(super) stdout: Stdout,
     pub(super) calibration: Calibration,
     pub(super) estimate: Option<Nanos>,
     pub(super) readings: Vec<Reading>,
@@ -57,6 +58,33 @@ pub(super) enum SameOutput {
     Whole,
     /// What this finds.
     Matching(Regex),
+}
+
+/// What becomes of the standard output of the measured command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stdout {
+    pub(super) capture: Capture,
+    /// Whether figures or checks are read from it.
+    pub(super) is_read: bool,
+}
+
+impl Stdout {
+    /// Of one of the processes of a sample. Nobody reads what the calibration and the probe write.
+    pub(super) fn of(self, process: &str) -> Capture {
+        match self.capture {
+            Capture::Keep if process != RUN => Capture::Hash,
+            capture => capture,
+        }
+    }
+
+    /// What its user can do where there is too much of it to be kept.
+    pub(super) fn way_out(self) -> &'static str {
+        if self.is_read {
+            "let the command write less, or write what is read to a file, which metrics and checks name by `file`"
+        } else {
+            "let the command write less, or remove `stdout = \"keep\"` from its definition"
+        }
+    }
 }
 
 /// What decides how long a sample takes.

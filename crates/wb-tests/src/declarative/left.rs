@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use wb_model::Figure;
 use wb_sys::process::ResourceUse;
 
 use super::error::{DefinitionError, Fault, Text};
@@ -85,9 +86,28 @@ impl Left<'_> {
     /// A text; standard error that is not there was empty.
     pub(super) fn text(&self, place: &Place) -> Result<String, String> {
         let name = place.artefact();
+        if *place == Place::Stdout {
+            self.has_whole_stdout(&name)?;
+        }
         match (place, self.artefacts.text(&name)) {
             (Place::Stderr, Err(_)) => Ok(String::new()),
             (_, text) => text.map_err(|rejected| rejected.figures),
+        }
+    }
+
+    /// An error where standard output was cut: a figure that is read from a part of it may be another one.
+    fn has_whole_stdout(&self, name: &str) -> Result<(), String> {
+        let length = |bytes: u64| Figure { value: bytes as f64, unit: "B" };
+        let recorded = self.artefacts.length(name).map_err(|rejected| rejected.figures)?;
+        match self.process()?.stdout_bytes {
+            Some(all) if recorded < all => Err(format!(
+                "only {} of {} of standard output are recorded, since the run had no room for more: raise `max-stdout`, \
+                 let the command write less, or read a `file`",
+                length(recorded),
+                length(all)
+            )),
+            // Runs of earlier releases do not know, and were never cut.
+            _ => Ok(()),
         }
     }
 

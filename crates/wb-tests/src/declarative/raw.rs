@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize as Derive, Serialize};
 use toml::Spanned;
+use wb_agent::Capture;
 use wb_model::{Aggregate, Class, Direction, Gate, Nanos, Scope, Value};
 
 use super::template;
@@ -33,6 +34,7 @@ pub(super) struct Definition {
     pub(super) runner: Option<Spanned<Words>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
+    pub(super) stdout: Option<Spanned<Capture>>,
     #[serde(default = "any_work")]
     pub(super) work: Spanned<Work>,
     #[serde(default)]

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
-use wb_agent::Stream;
+use wb_agent::{Capture, Stream};
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
 use wb_record::definition_files::{DefinitionFile, DefinitionFiles, FileCopy};
 
 use super::check::Check;
-use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, SameOutput, Service};
+use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, SameOutput, Service, Stdout};
 use super::error::{DefinitionError, Fault, Text};
+use super::left::Place;
 use super::params::{Declared, FromMachine, defaults};
 use super::raw::{self, Folder, Words};
 use super::reading::{Reading, Source, regex};
@@ -83,6 +84,7 @@ impl Reader<'_> {
         let readings = self.readings(&raw.metric, is_runner, calibration)?;
         let checks = self.checks(raw, &readings, is_runner)?;
         let same_output = self.same_output(raw, is_runner)?;
+        let stdout = self.stdout(raw, &readings, &checks, is_runner)?;
         let mut definition = Definition {
             declaration,
             digest: Sha256::of(&self.digest),
@@ -97,6 +99,7 @@ impl Reader<'_> {
             services,
             measured,
             env,
+            stdout,
             calibration,
             estimate: raw.estimate,
             readings,
@@ -155,6 +158,34 @@ impl Reader<'_> {
             (false, true) => Ok(Calibration::Time),
             (false, false) => Ok(Calibration::Fixed),
         }
+    }
+
+    /// What is read has to be kept; of the rest, the length and the hash tell whether it changed.
+    fn stdout(
+        &self,
+        raw: &raw::Definition,
+        readings: &[Reading],
+        checks: &[Check],
+        is_runner: bool,
+    ) -> Result<Stdout, DefinitionError> {
+        let is_stdout = |reading: &Reading| matches!(reading.source, Some(Source::Found(Place::Stdout, _)));
+        let is_read = is_runner
+            || readings.iter().any(is_stdout)
+            || checks.iter().any(|check| check.place() == Some(&Place::Stdout));
+        let capture = match &raw.stdout {
+            None if is_read => Capture::Keep,
+            None => Capture::Hash,
+            Some(given) if is_runner => {
+                let fault = Fault::new("what a runner writes to standard output is always kept");
+                return self.wrong(given.span(), fault.with("remove `stdout`"));
+            }
+            Some(given) if is_read && *given.get_ref() != Capture::Keep => {
+                let fault = Fault::new("a metric or a check reads standard output, which has to be kept then");
+                return self.wrong(given.span(), fault.with("remove `stdout`, or read a `file`"));
+            }
+            Some(given) => *given.get_ref(),
+        };
+        Ok(Stdout { capture, is_read })
     }
 
     fn checks(

@@ -1,17 +1,16 @@
 //! One sample of a definition: its work is found, a probe does a part of it, the measured command all of it.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
-use wb_agent::{Command, Scratch, Stream};
-use wb_model::{Params, Value};
+use wb_agent::{Command, Ending, Scratch, Stream};
+use wb_model::{Figure, Params, Value};
 
 use super::definition::{Calibration, Definition, Measured};
 use super::left::{CIRCUMSTANCES, Circumstances, Effort, PROBE, RUN};
 use super::prepare::Prepared;
 use super::raw::{Folder, Work};
 use super::template::{Argv, Bindings, Builtin};
-use crate::attempt::lost;
+use crate::attempt::{check, lost, program};
 use crate::{Attempt, Failure, external};
 
 /// A probe does this part of the work.
@@ -24,6 +23,8 @@ const MARGIN: f64 = 1.1;
 const LONGER: f64 = 1.1;
 /// What is kept of what a server wrote, in bytes.
 const SERVER_OUTPUT: usize = 64 << 10;
+/// From so many bytes of output at more than so many bytes per second, reading it may have set the command's pace.
+const FAST_OUTPUT: (u64, f64) = (1 << 20, 100e6);
 
 impl Definition {
     /// Takes a sample.
@@ -136,7 +137,7 @@ impl Definition {
         )))
     }
 
-    /// Runs the measured command in a fresh folder; how long it took, in seconds.
+    /// Runs the measured command in a fresh folder; how long it ran by its own start and end, in seconds.
     async fn run(
         &self,
         name: &str,
@@ -145,17 +146,28 @@ impl Definition {
         attempt: &mut Attempt,
     ) -> Result<f64, Failure> {
         let (scratch, bindings) = self.sample_folder(attempt, bindings).await?;
-        let command = self.command(argv, attempt, &bindings, scratch.path())?;
-        let start = Instant::now();
-        attempt.run(name, command).await?;
-        let took = start.elapsed().as_secs_f64();
-        let kept = if name == RUN { self.kept() } else { BTreeSet::new() };
-        for file in kept {
+        let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.of(name));
+        let (program, placement) = (program(&command), command.placement.clone());
+        let finished = attempt.run_to_end(name, command, &placement).await?;
+        if let ending @ Ending::TooMuchOutput { stream: Stream::Stdout, .. } = finished.ending {
+            return Err(Failure::crashed(format!("{program}: {ending}: {}", self.stdout.way_out())));
+        }
+        check(&program, &finished)?;
+        attempt.cap_stdout(name);
+        let seconds = finished.elapsed().seconds();
+        if name == RUN
+            && let Some(digest) = &finished.stdout_digest
+            && let Some(finding) = slowed_by_output(digest.bytes, seconds)
+        {
+            attempt.noticed(finding);
+        }
+        let files = if name == RUN { self.kept() } else { BTreeSet::new() };
+        for file in files {
             let bytes = attempt.site.get(&scratch.join(&file)).await?;
             attempt.keep(&format!("files/{file}"), bytes);
         }
         scratch.close().await.map_err(lost)?;
-        Ok(took)
+        Ok(seconds)
     }
 
     async fn run_runner(
@@ -202,6 +214,35 @@ impl Definition {
     }
 }
 
+/// That reading a command's output may have taken a part of its time.
+fn slowed_by_output(bytes: u64, seconds: f64) -> Option<String> {
+    let (least, fast) = FAST_OUTPUT;
+    (bytes >= least && bytes as f64 > fast * seconds).then(|| {
+        format!(
+            "it wrote {} to standard output at more than {}, which may be as fast as that is read: `stdout = \"discard\"` \
+             holds up nothing, nor does a file",
+            Figure { value: bytes as f64, unit: "B" },
+            Figure { value: fast / 1e6, unit: "MB/s" },
+        )
+    })
+}
+
 fn with_work<'a>(bindings: &Bindings<'a>, work: u64) -> Bindings<'a> {
     bindings.clone().with(Builtin::Work, Value::Integer(i64::try_from(work).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_may_have_held_up_its_command_is_noticed() {
+        assert_eq!(
+            slowed_by_output(300 << 20, 1.5).unwrap(),
+            "it wrote 300 MiB to standard output at more than 100 MB/s, which may be as fast as that is read: \
+             `stdout = \"discard\"` holds up nothing, nor does a file"
+        );
+        assert_eq!(slowed_by_output(300 << 20, 15.0), None);
+        assert_eq!(slowed_by_output(1000, 1e-9), None);
+    }
 }

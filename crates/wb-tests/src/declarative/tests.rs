@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
+use wb_agent::Capture;
 use wb_model::facts::Cpu;
 use wb_model::{Bytes, Class, Facts, Params, Scope, Value};
 
@@ -105,6 +106,39 @@ fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
     ] {
         assert_eq!(told(from, to), message);
     }
+}
+
+#[test]
+fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
+    let stdout = |text: &str| parse(text).unwrap().definition.stdout;
+    let reads = PLAIN.replace("from = \"rate\"", "regex = '(x)'");
+    let checks = format!("{PLAIN}[[check]]\nsays = \"it holds\"\nmust = 'x'\n");
+    let with = |text: &str, given: &str| text.replacen("version = 1", &format!("version = 1\nstdout = {given}"), 1);
+    for (text, capture, of_probe) in [
+        (PLAIN.to_owned(), Capture::Hash, Capture::Hash),
+        (reads.clone(), Capture::Keep, Capture::Hash),
+        (checks, Capture::Keep, Capture::Hash),
+        (with(PLAIN, "\"keep\""), Capture::Keep, Capture::Hash),
+        (with(PLAIN, "\"discard\""), Capture::Discard, Capture::Discard),
+        (with(&reads, "\"keep\""), Capture::Keep, Capture::Hash),
+    ] {
+        let stdout = stdout(&text);
+        assert_eq!((stdout.of(left::RUN), stdout.of(left::PROBE)), (capture, of_probe), "{text}");
+    }
+    let message = |text: String| parse(&text).unwrap_err().to_string();
+    assert_eq!(
+        message(with(&reads, "\"hash\"")),
+        "x.toml:4:10: a metric or a check reads standard output, which has to be kept then: remove `stdout`, or read a `file`"
+    );
+    assert_eq!(
+        message(
+            with(PLAIN, "\"keep\"")
+                .replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"")
+                .replace("from = \"rate\"\n", "")
+        ),
+        "x.toml:4:10: what a runner writes to standard output is always kept: remove `stdout`"
+    );
+    assert_eq!(message(with(PLAIN, "\"kep\"")), "x.toml:4:10: there is no value `kep` here: did you mean `keep`?");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(crate) async fn sample(
     };
     let mut task = serde_json::to_vec(&task).map_err(|error| Failure::refused(error.to_string()))?;
     task.push(b'\n');
-    let output = attempt.run("run", command.arg("sample").stdin(task)).await?;
+    let output = attempt.run("run", command.arg("sample").stdin(task)).await?.stdout;
     let said = said(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
     for (name, bytes) in said.artefacts {
         attempt.keep(&format!("runner/{name}"), bytes);

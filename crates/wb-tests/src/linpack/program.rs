@@ -122,7 +122,7 @@ async fn run(params: &Params, attempt: &mut Attempt, name: &str, solutions: u64)
     attempt.site.put(&format!("{folder}/{file}"), input.as_bytes()).await?;
     attempt.keep(&format!("{name}.{file}"), input);
     let command = command(params, attempt).cwd(&folder);
-    let printed = attempt.run(name, command).await?;
+    let printed = attempt.run(name, command).await?.stdout;
     if params.kind() != Kind::Hpcc {
         return Ok(String::from_utf8_lossy(&printed).into_owned());
     }

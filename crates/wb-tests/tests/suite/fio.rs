@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::process::Command as Program;
+use std::process::{Command as Program, Stdio};
 
 use crate::fio_common::{Taken, has, take};
 use serde_json::json;
@@ -147,14 +147,18 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
 }
 
 #[test]
-fn io_uring_is_measured_or_refused() {
+fn io_uring_is_measured_where_fio_alone_can_use_it_and_refused_elsewhere() {
     if !has("fio") {
         return;
     }
-    match sample(json!({ "ioengine": "io_uring", "test-types": "randread" })) {
-        Ok(taken) => assert_eq!(taken.measured.validity, Validity::Valid),
-        Err(Failure::Refused { reason }) => eprintln!("SKIPPED: {reason}"),
-        Err(other) => panic!("{other}"),
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = format!("--filename={}", folder.path().join("file").display());
+    let alone = ["--name=alone", "--ioengine=io_uring", "--rw=write", "--size=64k", "--output=/dev/null", &file];
+    let is_possible = Program::new("fio").args(alone).stderr(Stdio::null()).status().unwrap().success();
+    match (is_possible, sample(json!({ "ioengine": "io_uring", "test-types": "randread" }))) {
+        (true, Ok(taken)) => assert_eq!(taken.measured.validity, Validity::Valid),
+        (false, Err(Failure::Refused { reason })) => assert!(reason.contains("io_uring"), "{reason}"),
+        (is_possible, other) => panic!("possible for fio alone: {is_possible}; {other:?}"),
     }
 }
 

@@ -21,7 +21,9 @@ fn rebootable() -> Option<(SshHosts, Lab)> {
     boot(&hosts, 1);
     start(&mut hosts);
     let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let ssh = std::fs::read_to_string(hosts.path("ssh")).unwrap();
+    let counted = format!("#!/bin/sh\necho >> {}\n", hosts.path("ssh-calls").display());
+    lab.program("ssh", &ssh.replacen("#!/bin/sh\n", &counted, 1));
     Some((hosts, lab))
 }
 
@@ -49,8 +51,11 @@ fn start(hosts: &mut SshHosts) {
         path("reboot"),
         path("none")
     );
-    let lines =
-        format!("SetEnv XDG_CACHE_HOME={} PATH=/run/bin:/usr/sbin:/usr/bin:/sbin:/bin", hosts.cache(HOST).display());
+    let lines = format!(
+        "SetEnv XDG_CACHE_HOME={} TMPDIR={} PATH=/run/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        hosts.cache(HOST).display(),
+        hosts.temporary(HOST).display()
+    );
     hosts.start(HOST, &Sshd { lines: &lines, before: &before });
 }
 
@@ -93,7 +98,10 @@ fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> Ran {
     std::fs::remove_file(&asked).unwrap();
     go_down(hosts);
     boot(hosts, next);
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // It is down for as long as it takes the controller to find that out: who tries again has failed before.
+    let calls = || std::fs::read_to_string(hosts.path("ssh-calls")).unwrap().len();
+    let before = calls();
+    wb_lab::eventually("the host to be found down", || calls() >= before + 2);
     start(hosts);
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_model::{Facts, Nanos, Params, Purpose, Validity, Value};
+use wb_model::{Bytes, Facts, Nanos, Params, Purpose, Validity, Value};
 use wb_tests::attempt::lost;
 use wb_tests::test::placement_of;
 use wb_tests::{Artefacts, Attempt, Failure, Measured, Registry, Site, Test, evaluate};
@@ -24,6 +24,10 @@ pub(crate) struct Cell {
     params: Params,
     worker: Worker,
     facts: Arc<Facts>,
+    /// How long the measured part of a sample takes at least.
+    pub(crate) min_time: Nanos,
+    /// How much standard output there is room for.
+    pub(crate) stdout_room: Bytes,
 }
 
 /// A sample that was taken and studied.
@@ -62,7 +66,8 @@ pub(crate) fn with_cell_of(test: Arc<dyn Test>, given: &[(&str, Value)], somethi
     runtime.block_on(async {
         let worker = Worker::local(Path::new(env!("CARGO_BIN_EXE_wb-tests-agent"))).await.unwrap();
         let facts = Arc::new(worker.facts().await.unwrap());
-        let mut cell = Cell { test, params: Params::new(), worker: worker.clone(), facts };
+        let (min_time, stdout_room) = (MIN_TIME, Bytes(u64::MAX));
+        let mut cell = Cell { test, params: Params::new(), worker: worker.clone(), facts, min_time, stdout_room };
         for param in cell.test.declaration().params {
             cell.params.extend(param.default.map(|default| (param.name, default)));
         }
@@ -99,7 +104,8 @@ impl Cell {
 
     /// Takes a sample of so much work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
-        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, MIN_TIME, work);
+        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, self.min_time, work);
+        attempt.stdout_room = self.stdout_room;
         let mut prepared = self.test.prepare(&self.params, &attempt.site).await?;
         let sampled = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
         let cleaned = self.test.cleanup(&self.params, prepared, &attempt.site).await;

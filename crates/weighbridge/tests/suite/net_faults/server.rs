@@ -40,6 +40,16 @@ impl Server {
         self.program.says(words);
     }
 
+    /// Waits until so many bytes have come to its host.
+    pub(crate) fn receives(&self, bytes: u64) {
+        eventually(&format!("{bytes} bytes have come"), || {
+            let devices = std::fs::read_to_string(format!("/proc/{}/net/dev", self.pid())).unwrap();
+            let mut counts = devices.lines().filter_map(|line| line.trim().strip_prefix("eth0:"));
+            let received: u64 = counts.next().unwrap().split_whitespace().next().unwrap().parse().unwrap();
+            if received >= bytes { Ok(()) } else { Err(format!("{received} have")) }
+        });
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.program.signal(signal);
     }

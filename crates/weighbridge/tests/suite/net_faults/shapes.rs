@@ -139,7 +139,7 @@ fn one_of_two_servers_that_is_lost_is_named() {
     let client = lab.start(CLIENT, &format!("net run relay.xml --json {flags}"));
     servers[0].says("begins");
     servers[1].says("begins");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    servers[1].receives(1 << 20);
     servers[1].signal(rustix::process::Signal::KILL);
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("to was lost: "), "{why}");

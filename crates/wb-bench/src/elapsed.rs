@@ -1,0 +1,88 @@
+//! Whether `elapsed` is the program's own time: the same program as a sample of an agent and spawned plainly, in turns.
+
+use crate::{
+    limits::{Bound, Figure, Limit},
+    place::Place,
+};
+use std::{
+    fmt::Display,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use wb_agent::{Capture, Command as Line, Worker};
+use wb_model::Nanos;
+use wb_stats::Samples;
+
+/// The program: some 20 ms of computing, and no file that is read.
+const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"];
+/// The pauses before each start, in milliseconds: how long joining a cgroup takes depends on when the last one was.
+const GAPS: [u64; 3] = [0, 10, 100];
+/// Pairs at each gap.
+const PAIRS: usize = 51;
+/// The time between two readings of telemetry, as it is by default.
+const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+pub(crate) fn limit(place: &Place) -> Limit<'_> {
+    Limit::new("harness, elapsed against a plain spawn", || differences(place))
+}
+
+/// The median paired difference at each gap.
+fn differences(place: &Place) -> Result<Vec<Figure>, String> {
+    let program = place.weighbridge()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(message)?;
+    runtime.block_on(async {
+        let worker = Worker::local(&program).await.map_err(message)?;
+        let mut figures = Vec::new();
+        for gap in GAPS {
+            let (mut plain_times, mut differences) = (Vec::new(), Vec::new());
+            for pair in 0..PAIRS {
+                let pause = || thread::sleep(Duration::from_millis(gap));
+                let (sampled, plain) = if pair % 2 == 0 {
+                    pause();
+                    let sampled = sampled(&worker).await?;
+                    pause();
+                    (sampled, plain()?)
+                } else {
+                    pause();
+                    let plain = plain()?;
+                    pause();
+                    (sampled(&worker).await?, plain)
+                };
+                plain_times.push(plain);
+                differences.push(sampled - plain);
+            }
+            let median = |times: &[f64]| Samples::new(times).map(|times| times.median()).map_err(message);
+            figures.push(Figure::new(format!("plain, gaps of {gap} ms, median"), median(&plain_times)?, "ms", None));
+            let what = format!("elapsed minus plain, gaps of {gap} ms, median");
+            figures.push(Figure::new(what, median(&differences)?, "ms", Some(Bound::Within(1.0))));
+        }
+        worker.close().await.map_err(message)?;
+        Ok(figures)
+    })
+}
+
+/// How long the program runs as a sample, by the agent, in milliseconds.
+async fn sampled(worker: &Worker) -> Result<f64, String> {
+    let group = worker.group().await.map_err(message)?;
+    let recording = group.record(INTERVAL).await.map_err(message)?;
+    let process = group.spawn(Line::new(PROGRAM).stdout(Capture::Discard)).await.map_err(message)?;
+    let finished = process.wait(None).await.map_err(message)?;
+    recording.finish().await.map_err(message)?;
+    group.teardown().await.map_err(message)?;
+    Ok(finished.elapsed().seconds() * 1e3)
+}
+
+/// How long it takes from right before it is spawned until it has been waited for, in milliseconds.
+fn plain() -> Result<f64, String> {
+    let mut command = Command::new(PROGRAM[0]);
+    command.args(&PROGRAM[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+    let start = Instant::now();
+    let ended = command.status().map_err(message)?;
+    let took = start.elapsed();
+    if ended.success() { Ok(took.as_secs_f64() * 1e3) } else { Err(format!("{} ended with {ended}", PROGRAM[0])) }
+}
+
+fn message(error: impl Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,72 @@
+//! Other runs that are under way on the machines of this one: each disturbs the samples of the other.
+
+use std::collections::BTreeSet;
+
+use wb_agent::{Controller, Holder};
+use wb_model::WorkerName;
+
+use crate::crew::Crew;
+
+/// The other runs that were seen, by machine.
+#[derive(Debug, Default)]
+pub struct OtherRuns(BTreeSet<(WorkerName, Holder)>);
+
+impl OtherRuns {
+    /// Announces this run on all its machines; the others that are under way there, and a warning for each.
+    pub(crate) async fn announced(crew: &Crew) -> (Self, Vec<String>) {
+        let (mut runs, mut warnings) = (Self::default(), Vec::new());
+        for member in crew.members.iter().chain(&crew.below) {
+            let name = member.worker.name();
+            match member.worker.announce(Controller::this()).await {
+                Ok(others) => {
+                    warnings.extend(runs.add(others.into_iter().map(|other| (name.clone(), other)).collect()));
+                }
+                // Whether others measure is no condition for measuring; a worker that is lost is noticed at its first sample.
+                Err(error) => {
+                    warnings.push(format!("other runs cannot know that this one measures on `{name}`: {error}"))
+                }
+            }
+        }
+        (runs, warnings)
+    }
+
+    /// Adds what a sample saw; a warning for each that was not seen before.
+    pub(crate) fn add(&mut self, seen: BTreeSet<(WorkerName, Holder)>) -> Vec<String> {
+        let warning = |(worker, other): &(WorkerName, Holder)| {
+            format!(
+                "another run measures on `{worker}` at the same time, and each disturbs the samples of the other: {other}"
+            )
+        };
+        let warnings = seen.difference(&self.0).map(warning).collect();
+        self.0.extend(seen);
+        warnings
+    }
+}
+
+/// What is recorded of a sample during which another run was under way on a machine.
+pub(crate) fn finding(other: &Holder) -> String {
+    format!("another run measured on this machine at the same time: {other}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_warned_about_once_on_each_machine() {
+        let other = |pid| Holder {
+            controller: Controller { user: "anna@desk".to_owned(), pid },
+            agent: 7,
+            since: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let seen = |worker: &str, pid| BTreeSet::from([(WorkerName::new(worker).unwrap(), other(pid))]);
+        let mut runs = OtherRuns::default();
+        assert_eq!(
+            runs.add(seen("a", 1)),
+            ["another run measures on `a` at the same time, and each disturbs the samples of the other: anna@desk \
+                 (process 1 there, its agent 7 here) since 1970-01-01T00:00:00Z"]
+        );
+        assert_eq!(runs.add(seen("a", 1)), [""; 0]);
+        assert_eq!((runs.add(seen("b", 1)).len(), runs.add(seen("a", 2)).len()), (1, 1));
+    }
+}
