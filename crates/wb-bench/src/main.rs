@@ -15,6 +15,7 @@ mod exec;
 mod harness;
 mod himeno;
 mod hosts;
+mod lapack;
 mod limits;
 mod linpack;
 mod machine;
@@ -22,6 +23,7 @@ mod net;
 mod pairs;
 mod place;
 mod ramspeed;
+mod wheels;
 
 use clap::{Parser, Subcommand};
 use limits::{Checked, Limit};
