@@ -99,7 +99,16 @@ impl Cell {
 
     /// Takes a sample of so much work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
-        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, MIN_TIME, work);
+        self.sample_as(MIN_TIME, work).await
+    }
+
+    /// Takes the first sample, which should last at least so long.
+    pub(crate) async fn sample_for(&self, min_time: Nanos) -> Result<Sample, Failure> {
+        self.sample_as(min_time, None).await
+    }
+
+    async fn sample_as(&self, min_time: Nanos, work: Option<u64>) -> Result<Sample, Failure> {
+        let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, min_time, work);
         let mut prepared = self.test.prepare(&self.params, &attempt.site).await?;
         let sampled = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
         let cleaned = self.test.cleanup(&self.params, prepared, &attempt.site).await;
