@@ -1,9 +1,10 @@
-//! Linpack on one and two threads against LAPACK's dgetrf and dgetrs in OpenBLAS.
+//! Linpack on one and two threads against LAPACK's dgetrf and dgetrs in the fastest library that can be had.
 //!
 //! Both solve the same system in the same shape, on the same CPUs, with the pages that the system
 //! gives unasked. A figure whose answer is not right is none.
 
 use crate::{
+    lapack,
     pairs::{Row, Side},
     place::Place,
 };
@@ -11,8 +12,6 @@ use wb_kernels::{
     HugePages, Work, cpus,
     linpack::{Config, Report, valid},
 };
-
-const SOURCE: &str = include_str!("../peers/openblas_lu.c");
 
 /// Equations.
 const N: usize = 4000;
@@ -44,17 +43,7 @@ fn sides(place: &Place, threads: usize) -> Result<(Side, Side), String> {
         let report: Report = serde_json::from_str(printed.lines().next()?).ok()?;
         valid(report.residual).then_some(report.gflops)
     });
-    // Flags come before the source: without the first, some linkers would leave the library out.
-    let flags = ["-O3", "-Wl,--no-as-needed", "-lopenblas"].map(str::to_owned);
-    let program = place.compile("openblas_lu", SOURCE, &flags)?;
-    let cpus = cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-    let numbers = [N.to_string(), N.to_string(), repeats(place.seconds, threads).to_string(), cpus];
-    let command = std::iter::once(program.display().to_string()).chain(numbers).collect();
-    let peer = Side::new("openblas", command, |printed| {
-        let (gflops, residual) = printed.trim().split_once(" GFLOPS, residual ")?;
-        valid(residual.parse().ok()?).then(|| gflops.parse().ok())?
-    });
-    Ok((ours, peer.env("OPENBLAS_NUM_THREADS", &threads.to_string())))
+    Ok((ours, lapack::fastest(place, N, repeats(place.seconds, threads), cpus)?))
 }
 
 /// As many as take about so many seconds at 40 GFLOPS on each thread.

@@ -16,6 +16,7 @@ mod exec;
 mod harness;
 mod himeno;
 mod hosts;
+mod lapack;
 mod limits;
 mod linpack;
 mod machine;
@@ -23,6 +24,7 @@ mod net;
 mod pairs;
 mod place;
 mod ramspeed;
+mod wheels;
 
 use clap::{Parser, Subcommand};
 use limits::{Checked, Limit};

@@ -23,8 +23,20 @@ pub(crate) struct Side {
     name: String,
     command: Vec<String>,
     env: Vec<(String, String)>,
+    unset: &'static [&'static str],
     folder: Option<PathBuf>,
     figure: Box<Figure>,
+    slower: Vec<Candidate>,
+}
+
+/// What could have been a side, and is not.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Candidate {
+    /// It was slower than the side that was chosen.
+    Slower { name: String, median: f64 },
+    /// It could not be prepared or measured.
+    Unavailable { name: String, cause: String },
 }
 
 /// Finds the figure in what a command printed (standard output, then standard error).
@@ -43,7 +55,53 @@ impl<'a> Row<'a> {
 
 impl Side {
     pub(crate) fn new(name: &str, command: Vec<String>, figure: impl Fn(&str) -> Option<f64> + 'static) -> Self {
-        Self { name: name.to_owned(), command, env: Vec::new(), folder: None, figure: Box::new(figure) }
+        let (env, slower) = (Vec::new(), Vec::new());
+        Self { name: name.to_owned(), command, env, unset: &[], folder: None, figure: Box::new(figure), slower }
+    }
+
+    /// The fastest of several by the median of three figures each, taken alternately; the others are listed with it.
+    ///
+    /// # Errors
+    /// Where none can be measured, with the cause of each.
+    pub(crate) fn fastest(candidates: Vec<Result<Self, Candidate>>) -> Result<Self, String> {
+        let (mut found, mut others) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            match candidate {
+                Ok(side) => found.push((side, Vec::new())),
+                Err(other) => others.push(other),
+            }
+        }
+        for _ in 0..3 {
+            let mut measured = Vec::new();
+            for (side, mut figures) in found {
+                match side.measure() {
+                    Ok(figure) => {
+                        figures.push(figure);
+                        measured.push((side, figures));
+                    }
+                    Err(cause) => others.push(Candidate::Unavailable { name: side.name, cause }),
+                }
+            }
+            found = measured;
+        }
+        let mut ranked = Vec::new();
+        for (side, figures) in found {
+            ranked.push((Samples::new(&figures).map_err(|error| error.to_string())?.median(), side));
+        }
+        ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut ranked = ranked.into_iter();
+        let Some((_, mut first)) = ranked.next() else {
+            return Err(others.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        };
+        first.slower = ranked.map(|(median, side)| Candidate::Slower { name: side.name, median }).collect();
+        first.slower.append(&mut others);
+        Ok(first)
+    }
+
+    /// Leaves variables of this process out of the command's environment.
+    pub(crate) fn unset(mut self, names: &'static [&'static str]) -> Self {
+        self.unset = names;
+        self
     }
 
     /// Sets an environment variable of the command.
@@ -61,7 +119,11 @@ impl Side {
     fn measure(&self) -> Result<f64, String> {
         let (program, arguments) = self.command.split_first().ok_or("an empty command")?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.args(arguments);
+        for name in self.unset {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -106,6 +168,8 @@ struct Taken {
     name: String,
     median: f64,
     figures: Vec<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slower: Vec<Candidate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -148,7 +212,7 @@ impl Plan {
 impl Taken {
     fn of(side: Side, figures: Vec<f64>) -> Result<Self, String> {
         let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
-        Ok(Self { name: side.name, median, figures })
+        Ok(Self { name: side.name, median, figures, slower: side.slower })
     }
 }
 
@@ -169,6 +233,15 @@ fn progress(name: &str, pair: u32, pairs: u32) {
     }
 }
 
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slower { name, median } => write!(f, "{name}: slower, {median:.0}"),
+            Self::Unavailable { name, cause } => write!(f, "{name}: not available: {cause}"),
+        }
+    }
+}
+
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, outcome } = self;
@@ -180,6 +253,9 @@ impl fmt::Display for Judged {
                     "{name}: {} {:.0} {unit}, {} {:.0} {unit}, {} pairs",
                     ours.name, ours.median, peer.name, peer.median, ratio.n
                 )?;
+                for other in ours.slower.iter().chain(&peer.slower) {
+                    writeln!(f, "{name}: {other}")?;
+                }
                 write!(f, "{name}: ratio a/b {:.3} ", ratio.median)?;
                 match &ratio.interval {
                     Some(interval) => write!(f, "[{:.3}, {:.3}] ", interval.low, interval.high)?,
@@ -222,6 +298,30 @@ mod tests {
     fn a_side_that_fails_or_prints_no_figure_is_skipped_with_the_reason() {
         assert_eq!(judged("echo 1", "echo broken; exit 3", 6), "row: SKIPPED: sh: exit status: 3: broken");
         assert_eq!(judged("echo nan", "echo 1", 6), "row: SKIPPED: sh printed no figure: nan");
+    }
+
+    #[test]
+    fn the_fastest_of_several_is_the_peer_and_the_others_are_listed_with_it() {
+        let missing = Candidate::Unavailable { name: "d".into(), cause: "no wheel".into() };
+        let candidates =
+            vec![Ok(side("a", "echo 10")), Ok(side("b", "echo 30")), Ok(side("c", "exit 3")), Err(missing)];
+        let peer = Side::fastest(candidates).unwrap();
+        let row = Row::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
+        assert_eq!(
+            Plan { pairs: 6 }.run(row).to_string(),
+            "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: not available: no wheel\n\
+             row: c: not available: sh: exit status: 3: \nrow: ratio a/b 2.000 [2.000, 2.000] ok"
+        );
+        let error = Side::fastest(vec![Ok(side("c", "exit 3"))]).err().unwrap();
+        assert_eq!(error, "c: not available: sh: exit status: 3: ");
+    }
+
+    #[test]
+    fn a_variable_of_this_process_that_is_unset_does_not_reach_the_command() {
+        // `cargo test` sets it.
+        let side = || side("a", "[ -z \"$CARGO_MANIFEST_DIR\" ] && echo 1 || echo 2");
+        assert_eq!(side().measure(), Ok(2.0));
+        assert_eq!(side().unset(&["CARGO_MANIFEST_DIR"]).measure(), Ok(1.0));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Peers count bytes differently; all figures are brought to ours, which are STREAM's: 24 bytes
 //! for each element of a triad, one MB is 10⁶ bytes.
 //! - likwid-bench counts the same. Its `stream` stores through the caches, its `stream_mem` past
-//!   them: each is compared with the same kind of store of ours, at the same vector width.
+//!   them: each is compared with the same kind of store of ours. Either side runs the vector width at which it is
+//!   fastest here.
 //! - hpcc's StarSTREAM gives GB/s (10⁹) of one process, the mean over all: multiplied by them. Its
 //!   arrays are as large as its linpack matrix allows, ours are made as large.
 //! - stress-ng counts MB of 2²⁰ bytes, reads and writes apart, as the geometric mean of copy,
@@ -41,7 +42,7 @@ pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
     rows
 }
 
-fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64) -> Result<Side, String> {
+fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64, isa: Isa) -> Result<Side, String> {
     let allowed = cpus::allowed();
     let cpus = allowed.get(..threads).ok_or_else(|| format!("{} cpu here, {threads} threads wanted", allowed.len()))?;
     let config = Config {
@@ -50,32 +51,36 @@ fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64) -> Result
         non_temporal,
         bytes,
         cpus: cpus.to_vec(),
-        isa: Isa::widest(),
+        isa,
         huge_pages: HugePages::Inherit,
         work: Work::Seconds(place.seconds),
     };
-    Ok(Side::new("weighbridge", place.exec("ramspeed", &config)?, json("mb-per-s")))
+    Ok(Side::new(&format!("weighbridge {isa}"), place.exec("ramspeed", &config)?, json("mb-per-s")))
 }
 
+/// The fastest of our vector widths against the fastest of its kernels.
 fn likwid(place: &Place, threads: usize, non_temporal: bool) -> Result<(Side, Side), String> {
     tool("likwid-bench")?;
-    let width = match Isa::widest() {
-        Isa::Avx512 => "_avx512",
-        Isa::Avx2 => "_avx",
-        Isa::Sse2 => "_sse",
-        Isa::Scalar => "",
+    let mut isas = Isa::available();
+    isas.retain(|isa| *isa != Isa::Scalar);
+    let ours = isas.iter().map(|&isa| ours(place, threads, non_temporal, BYTES, isa));
+    let ours = Side::fastest(ours.collect::<Result<Vec<_>, _>>()?.into_iter().map(Ok).collect())?;
+    let kernels = kernels(non_temporal).filter(|(isa, _)| isas.contains(isa));
+    let peer = |(_, kernel): (Isa, String)| {
+        let work = format!("N:{}kB:{threads}", 3 * BYTES / 1000);
+        let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", place.seconds.max(1.0)), "-W", &work];
+        Ok(Side::new(&kernel, command.map(str::to_owned).to_vec(), |out| after(out, "MByte/s:")))
     };
-    // Its non-temporal kernel has no fused form at 512 bits.
-    let kernel = match (non_temporal, Isa::widest()) {
-        (true, Isa::Avx2) => format!("stream_mem{width}_fma"),
-        (true, _) => format!("stream_mem{width}"),
-        (false, Isa::Avx2 | Isa::Avx512) => format!("stream{width}_fma"),
-        (false, _) => format!("stream{width}"),
-    };
-    let work = format!("N:{}kB:{threads}", 3 * BYTES / 1000);
-    let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", place.seconds.max(1.0)), "-W", &work];
-    let peer = Side::new(&kernel, command.map(str::to_owned).to_vec(), |out| after(out, "MByte/s:"));
-    Ok((ours(place, threads, non_temporal, BYTES)?, peer))
+    Ok((ours, Side::fastest(kernels.map(peer).collect())?))
+}
+
+/// likwid-bench's kernels of a kind of stores, and the instruction sets that they need. It has no fused non-temporal one
+/// at 512 bits.
+fn kernels(non_temporal: bool) -> impl Iterator<Item = (Isa, String)> {
+    let widths = [(Isa::Sse2, "_sse"), (Isa::Avx2, "_avx"), (Isa::Avx2, "_avx_fma"), (Isa::Avx512, "_avx512")];
+    let fused = (!non_temporal).then_some((Isa::Avx512, "_avx512_fma"));
+    let name = if non_temporal { "stream_mem" } else { "stream" };
+    widths.into_iter().chain(fused).map(move |(isa, width)| (isa, format!("{name}{width}")))
 }
 
 fn hpcc(place: &Place, threads: usize) -> Result<(Side, Side), String> {
@@ -94,7 +99,7 @@ fn hpcc(place: &Place, threads: usize) -> Result<(Side, Side), String> {
     let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
     let scale = threads as f64 * 1000.0;
     let peer = Side::new("hpcc StarSTREAM", command, move |out| Some(after(out, "StarSTREAM_Triad=")? * scale));
-    Ok((ours(place, threads, false, ORDER * ORDER / 3 * 8)?, peer.within(folder)))
+    Ok((ours(place, threads, false, ORDER * ORDER / 3 * 8, Isa::widest())?, peer.within(folder)))
 }
 
 /// The input that hpcc takes: one matrix, one block size, no additional PTRANS.
@@ -154,7 +159,7 @@ fn stress_ng(place: &Place, threads: usize) -> Result<(Side, Side), String> {
         };
         Some((figure("memory read rate")? + figure("memory write rate")?) * scale)
     });
-    Ok((ours(place, threads, false, BYTES)?, peer))
+    Ok((ours(place, threads, false, BYTES, Isa::widest())?, peer))
 }
 
 /// The figure that follows a label.
@@ -171,6 +176,13 @@ mod tests {
         assert_eq!(after("Time:\t1 sec\nMByte/s:\t\t5244.11\n", "MByte/s:"), Some(5244.11));
         assert_eq!(after("StarSTREAM_Triad=10.5598\n", "StarSTREAM_Triad="), Some(10.5598));
         assert_eq!(after("MByte/s: fast", "MByte/s:"), None);
+    }
+
+    #[test]
+    fn non_temporal_kernels_are_those_past_the_caches() {
+        let names = |non_temporal| kernels(non_temporal).map(|(_, name)| name).collect::<Vec<_>>();
+        assert_eq!(names(true), ["stream_mem_sse", "stream_mem_avx", "stream_mem_avx_fma", "stream_mem_avx512"]);
+        assert_eq!(names(false), ["stream_sse", "stream_avx", "stream_avx_fma", "stream_avx512", "stream_avx512_fma"]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Measure for Ramspeed {
         About {
             name: "ramspeed",
             summary: "copy, scale, add and triad over large arrays; memory bandwidth",
-            version: 1,
+            version: 2,
             scope: Scope::Sample,
         }
     }
