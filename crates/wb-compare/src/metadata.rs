@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use wb_model::secrets::masked_words;
+use wb_model::{Facts, System};
+use wb_sys::Environment;
 
 /// What was said of a run. A key that no field has is among `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Metadata {
     pub command: Option<String>,
     /// The environment: `World` and each profile, by machine, by section (`kernel`, `rpm`, …).
     pub environment: BTreeMap<String, Vec<BTreeMap<String, String>>>,
+    /// The hardware and software of each machine, as far as the environment has them.
+    pub systems: Vec<System>,
     /// Everything else.
     pub others: BTreeMap<String, String>,
 }
@@ -63,6 +67,7 @@ impl Metadata {
             };
             bad.extend(told.err());
         }
+        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(system).collect();
         (metadata, bad)
     }
 
@@ -117,6 +122,24 @@ fn sections(machine: Json) -> BTreeMap<String, String> {
     }
 }
 
+/// The table of a machine, from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the release in
+/// the first line of `kernel`, and in `mitigations` a line of path and text for each weakness.
+fn system(sections: &BTreeMap<String, String>) -> System {
+    let lines = |section: &str| sections.get(section).map(String::as_str).unwrap_or_default().lines();
+    let general =
+        |name: &str| lines("general").find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned());
+    let weakness = |line: &str| {
+        let (path, state) = line.split_once(':')?;
+        Some((path.rsplit('/').next()?.to_owned(), state.trim().to_owned()))
+    };
+    let mut environment = Environment::default();
+    environment.kernel.distribution = general("Distro:");
+    environment.kernel.release = lines("kernel").next().map(str::to_owned);
+    environment.mitigations = lines("mitigations").filter_map(weakness).collect();
+    let facts = Facts { hostname: general("Name:").unwrap_or_default(), ..Facts::default() };
+    wb_sys::system(&facts, &environment)
+}
+
 fn text(section: Json) -> String {
     match section {
         Json::String(text) => text,
@@ -127,6 +150,18 @@ fn text(section: Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_system_is_read_from_what_run_perf_says_of_it() {
+        let machine = r#"[{"general": "Name:foo\nDistro:Fedora-30", "kernel": "5.0.9-301.fc30.x86_64\n#1 SMP\n",
+            "mitigations": "/sys/devices/system/cpu/vulnerabilities/meltdown:Mitigation: PTI\n"}]"#;
+        let (metadata, bad) = Metadata::parse(&format!("environment_world:{}", machine.replace('\n', "")));
+        let [system] = &metadata.systems[..] else { panic!("one system, {bad:?}") };
+        let properties =
+            [("distribution", "Fedora-30"), ("kernel", "5.0.9-301.fc30.x86_64"), ("mitigations", "meltdown: PTI")];
+        assert_eq!(system.host, "foo");
+        assert_eq!(system.properties, properties.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
 
     #[test]
     fn lines_become_fields_and_what_says_nothing_is_named() {

@@ -177,6 +177,7 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, RecordError> {
     metadata.version = Some(last.version.clone());
     metadata.command = Some(masked_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
+    metadata.systems = wb_record::systems(&run, &entries);
     let world = std::fs::read(run.environment("world-0-before")).ok();
     if let Some(sections) =
         world.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(&bytes).ok())

@@ -3,7 +3,7 @@
 use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
-use super::figures::{difference, in_unit, value, why_beside};
+use super::figures::{difference, in_unit, readable, sides, why_beside};
 use super::totals::surrounding_differences;
 
 /// What a comment on GitHub may have, in characters, less some room.
@@ -35,12 +35,13 @@ pub fn markdown(outcome: &Outcome) -> String {
     }
     let mut left = rows.len();
     for check in rows {
+        let [src, dst] = sides(check);
         let row = format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
             check.decided.as_str(),
-            escaped(&check.id),
-            value(check.src),
-            value(check.dst),
+            escaped(&readable(&check.id)),
+            src,
+            dst,
             in_unit(check.statistic, difference(check)),
             escaped(&why_beside(check)),
         );

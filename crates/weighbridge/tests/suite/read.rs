@@ -47,6 +47,20 @@ fn pages_and_tables_are_written() {
 }
 
 #[test]
+fn the_system_that_measured_is_described() {
+    let lab = lab_with_run();
+    let told = lab.weighbridge("format R --select *kind=a").out;
+    let table = told.split("\nsystem ").nth(1).unwrap();
+    for property in ["memory", "kernel", "file system"] {
+        assert!(table.contains(&format!("\n  {property} ")), "{property}: {told}");
+    }
+    let systems = &lab.weighbridge("summary R --json").json()["run"]["systems"];
+    assert_eq!(systems.as_array().map(Vec::len), Some(1), "{systems}");
+    assert_eq!(lab.weighbridge("report R --html R/report.html").code, 0);
+    assert!(std::fs::read_to_string(lab.path("R/report.html")).unwrap().contains("class=\"systems\""));
+}
+
+#[test]
 fn the_doctor_exits_as_it_says() {
     let lab = Lab::new();
     let ran = lab.weighbridge("doctor --json");
