@@ -1,4 +1,4 @@
-//! What the machines of a run are, from the facts and environments that it recorded.
+//! The systems of a run, from the facts and environments that it recorded.
 
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
@@ -67,7 +67,7 @@ mod tests {
         std::fs::write(path, world.to_string()).unwrap();
     }
 
-    fn told(systems: &[System]) -> Vec<(&str, Option<&str>)> {
+    fn distributions(systems: &[System]) -> Vec<(&str, Option<&str>)> {
         systems.iter().map(|system| (system.host.as_str(), system.get("distribution"))).collect()
     }
 
@@ -78,10 +78,10 @@ mod tests {
         write(&run, "world-0-before", "b", "Made Linux 2");
         write(&run, "world-0-before@one", "a", "Made Linux 1");
         let both = entry(&[("one", "anvil", "a"), ("two", "sledge", "b"), ("zero", "lost", "c")]);
-        let wanted = [("anvil", Some("Made Linux 1")), ("sledge", Some("Made Linux 2")), ("lost", None)];
-        assert_eq!(told(&systems(&run, std::slice::from_ref(&both))), wanted);
+        let expected = [("anvil", Some("Made Linux 1")), ("sledge", Some("Made Linux 2")), ("lost", None)];
+        assert_eq!(distributions(&systems(&run, std::slice::from_ref(&both))), expected);
         write(&run, "world-1-before", "b2", "Made Linux 2");
         let again = systems(&run, &[both, entry(&[("two", "sledge", "rebooted")])]);
-        assert_eq!(told(&again), wanted);
+        assert_eq!(distributions(&again), expected);
     }
 }

@@ -23,7 +23,7 @@ struct Row {
 }
 
 impl SystemTable {
-    /// Of the machines that measured; none where nothing is known of them.
+    /// Of the machines that measured; none without any property.
     pub(crate) fn of_run(study: &Study) -> Option<Self> {
         let systems = &study.run.systems;
         Self::new("hardware and software", systems.iter().map(|system| (system.host.clone(), system)).collect())
@@ -73,8 +73,8 @@ impl SystemTable {
         let text = |row: &Row| match &row.texts[..] {
             [one] => one.clone().unwrap_or_default(),
             texts => {
-                let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not known".to_owned());
-                texts.iter().map(known).collect::<Vec<_>>().join(" → ")
+                let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+                texts.iter().map(shown).collect::<Vec<_>>().join(" → ")
             }
         };
         let pairs: Vec<(&str, String)> = self.rows.iter().map(|row| (row.name.as_str(), text(row))).collect();
@@ -128,8 +128,8 @@ mod tests {
         systems
           processor  EPYC
           kernel     6.1 → 6.2
-          governor   powersave → not known
-          compiler   not known → gcc 12
+          governor   powersave → unknown
+          compiler   unknown → gcc 12
         ");
     }
 

@@ -34,7 +34,7 @@ impl RatioBars {
     }
 
     /// The bar of a variant; of the first one, which has no ratio, the line at 1 alone.
-    pub(crate) fn bar(&self, ratio: Option<Ratio>, told: &str) -> String {
+    pub(crate) fn bar(&self, ratio: Option<Ratio>, description: &str) -> String {
         let x = |value| self.scale.place(value);
         let middle = HEIGHT / 2.0;
         let mut body = vec![
@@ -50,7 +50,7 @@ impl RatioBars {
         } else {
             body.push(Element::line("median", (x(1.0), middle - 6.5), (x(1.0), middle + 6.5)));
         }
-        drawn(told, body)
+        drawn(description, body)
     }
 
     /// The scale itself, under the last bar.

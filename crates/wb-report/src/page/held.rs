@@ -1,4 +1,4 @@
-//! What was held against what, on a page.
+//! The comparison within a run of `ab` or `calibrate`, on a page.
 
 use minijinja::Value;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::chart::RatioBars;
 use crate::compare::held::{Section, asked, calibrated, variants};
 use crate::text::{Table, Tone};
 
-/// What was held against what.
+/// The cases of the comparison, and the question.
 #[derive(Serialize)]
 pub(super) struct HeldView {
     asked: Pair,
@@ -57,28 +57,28 @@ struct FiguresView {
 impl HeldView {
     pub(super) fn new(held: &Held) -> Self {
         let (cases, (metric, asked)) = match held {
-            Held::Variants(told) => (of_variants(told), asked(&told.question)),
-            Held::Calibrated(told) => (of_calibrated(told), asked(&told.question)),
+            Held::Variants(variants) => (of_variants(variants), asked(&variants.question)),
+            Held::Calibrated(calibrated) => (of_calibrated(calibrated), asked(&calibrated.question)),
         };
         Self { asked: pair(metric, asked), cases }
     }
 }
 
-fn of_variants(told: &Variants) -> Vec<CaseView> {
-    let sections = variants::sections(told, false);
+fn of_variants(experiment: &Variants) -> Vec<CaseView> {
+    let sections = variants::sections(experiment, false);
     let view = |(case, section): (&VariantsOfCase, Section)| CaseView {
-        variants: Some(VariantsView::new(case, &told.question)),
+        variants: Some(VariantsView::new(case, &experiment.question)),
         ..CaseView::new(section, Vec::new())
     };
-    told.cases.iter().zip(sections).map(view).collect()
+    experiment.cases.iter().zip(sections).map(view).collect()
 }
 
-fn of_calibrated(told: &Calibrated) -> Vec<CaseView> {
+fn of_calibrated(calibration: &Calibrated) -> Vec<CaseView> {
     let view = |section: Section| {
         let tables = section.tables.iter().map(|table| FiguresView::new(&section.title, table)).collect();
         CaseView::new(section, tables)
     };
-    calibrated::sections(told).into_iter().map(view).collect()
+    calibrated::sections(calibration).into_iter().map(view).collect()
 }
 
 impl CaseView {
@@ -109,14 +109,14 @@ impl VariantRow {
         let (kind, symbol) = look(tone);
         let of = variants::ratio(variant);
         let is_drawn = variant.standing.is_none() || of.is_some();
-        let told = format!("ratio {ratio}, interval {interval}, {verdict}");
+        let description = format!("ratio {ratio}, interval {interval}, {verdict}");
         Self {
             name: variant.variant.clone(),
             samples: variant.samples,
             median,
             ratio,
             interval,
-            bar: is_drawn.then(|| Value::from_safe_string(bars.bar(of, &told))),
+            bar: is_drawn.then(|| Value::from_safe_string(bars.bar(of, &description))),
             verdict,
             kind,
             symbol,

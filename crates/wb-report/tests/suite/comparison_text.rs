@@ -1,4 +1,4 @@
-//! What a terminal, a comment and continuous integration are given of a comparison.
+//! A comparison on a terminal, in a comment and for continuous integration.
 
 use serde_json::{Value, json};
 use wb_compare::Outcome;

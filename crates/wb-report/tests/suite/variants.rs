@@ -1,4 +1,4 @@
-//! What is told of variants of a test, on a terminal and on a page.
+//! Variants of a test on a terminal and on a page.
 
 mod specimen;
 

@@ -49,10 +49,10 @@ fn pages_and_tables_are_written() {
 #[test]
 fn the_system_that_measured_is_described() {
     let lab = lab_with_run();
-    let told = lab.weighbridge("format R --select *kind=a").out;
-    let table = told.split("\nsystem ").nth(1).unwrap();
+    let output = lab.weighbridge("format R --select *kind=a").out;
+    let table = output.split("\nsystem ").nth(1).unwrap();
     for property in ["memory", "kernel", "file system"] {
-        assert!(table.contains(&format!("\n  {property} ")), "{property}: {told}");
+        assert!(table.contains(&format!("\n  {property} ")), "{property}: {output}");
     }
     let systems = &lab.weighbridge("summary R --json").json()["run"]["systems"];
     assert_eq!(systems.as_array().map(Vec::len), Some(1), "{systems}");
