@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use wb_model::secrets::masked_words;
+use wb_model::{Facts, System};
+use wb_sys::Environment;
 
 use crate::environment::{Environments, Machine};
 
@@ -31,6 +33,8 @@ pub struct Metadata {
     pub program_sha256: Option<String>,
     /// What the machines were like.
     pub environment: Environments,
+    /// The hardware and software of each machine, as far as the environment has them.
+    pub systems: Vec<System>,
     /// Everything else.
     pub others: BTreeMap<String, String>,
 }
@@ -67,6 +71,7 @@ impl Metadata {
             };
             bad.extend(told.err());
         }
+        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(system).collect();
         (metadata, bad)
     }
 
@@ -124,9 +129,39 @@ fn machine(machine: Json) -> Machine {
     Machine { worker: None, sections }
 }
 
+/// The table of a machine, from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the release in
+/// the first line of `kernel`, and in `mitigations` a line of path and text for each weakness.
+fn system(machine: &Machine) -> System {
+    let lines = |section: &str| machine.sections.get(section).and_then(Json::as_str).unwrap_or_default().lines();
+    let general =
+        |name: &str| lines("general").find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned());
+    let weakness = |line: &str| {
+        let (path, state) = line.split_once(':')?;
+        Some((path.rsplit('/').next()?.to_owned(), state.trim().to_owned()))
+    };
+    let mut environment = Environment::default();
+    environment.kernel.distribution = general("Distro:");
+    environment.kernel.release = lines("kernel").next().map(str::to_owned);
+    environment.mitigations = lines("mitigations").filter_map(weakness).collect();
+    let facts = Facts { hostname: general("Name:").unwrap_or_default(), ..Facts::default() };
+    wb_sys::system(&facts, &environment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_system_is_read_from_what_run_perf_says_of_it() {
+        let machine = r#"[{"general": "Name:foo\nDistro:Fedora-30", "kernel": "5.0.9-301.fc30.x86_64\n#1 SMP\n",
+            "mitigations": "/sys/devices/system/cpu/vulnerabilities/meltdown:Mitigation: PTI\n"}]"#;
+        let (metadata, bad) = Metadata::parse(&format!("environment_world:{}", machine.replace('\n', "")));
+        let [system] = &metadata.systems[..] else { panic!("one system, {bad:?}") };
+        let properties =
+            [("distribution", "Fedora-30"), ("kernel", "5.0.9-301.fc30.x86_64"), ("mitigations", "meltdown: PTI")];
+        assert_eq!(system.host, "foo");
+        assert_eq!(system.properties, properties.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
 
     #[test]
     fn lines_become_fields_and_what_says_nothing_is_named() {

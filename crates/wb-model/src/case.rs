@@ -82,6 +82,30 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
+/// An identifier as people read it: what [`Case`] escapes is as it was, `targets=/dev/sda`. Control characters stay
+/// escaped, and so does what is no escape.
+pub fn unescaped(identifier: &str) -> String {
+    let mut out = String::with_capacity(identifier.len());
+    let mut rest = identifier;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let run = rest[at..].split_inclusive(|c: char| c != '%' && !c.is_ascii_hexdigit()).next().unwrap_or("");
+        let escapes = run.as_bytes().chunks_exact(3).take_while(|escape| byte_of(escape).is_some()).count();
+        let bytes: Vec<u8> = run.as_bytes().chunks_exact(3).take(escapes).filter_map(byte_of).collect();
+        let text = String::from_utf8(bytes).ok().filter(|text| escapes > 0 && !text.contains(char::is_control));
+        let end = at + (escapes * 3).max(1);
+        out.push_str(text.as_deref().unwrap_or(&rest[at..end]));
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// The byte that `%2F` stands for.
+fn byte_of(escape: &[u8]) -> Option<u8> {
+    let [b'%', high, low] = escape else { return None };
+    u8::from_str_radix(std::str::from_utf8(&[*high, *low]).ok()?, 16).ok()
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -138,6 +162,15 @@ mod tests {
     }
 
     #[test]
+    fn people_read_identifiers_without_escapes() {
+        let shown = |text| unescaped(text);
+        assert_eq!(shown("P/fio/0000:rw=read,targets=%2Fdev%2Fsd%20a%2Cb"), "P/fio/0000:rw=read,targets=/dev/sd a,b");
+        assert_eq!(shown("name=%C3%A9t%C3%A9,n=50%25"), "name=été,n=50%");
+        assert_eq!(shown("a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%%41"), "a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%A");
+        assert_eq!(shown("nothing=escaped"), "nothing=escaped");
+    }
+
+    #[test]
     fn no_axes_have_a_name_too() {
         assert_eq!(Case::default().to_string(), "-");
         assert_eq!("-".parse::<Case>().unwrap(), Case::default());
@@ -145,6 +178,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_people_read_has_every_printable_character(value in "[^\\p{Cc}]{0,12}", noise: String) {
+            prop_assert_eq!(unescaped(&escape(&value)), value);
+            unescaped(&noise);
+        }
+
         #[test]
         fn any_value_survives_its_name(name in "[a-z][a-z-]*", value: String) {
             let value = Value::Text(value);

@@ -33,8 +33,10 @@ impl fmt::Display for Unit {
     }
 }
 
-/// A value with its unit, printed with three significant digits and a prefix that fits the unit:
-/// powers of 1024 for `B`, powers of 1000 for what is counted or timed, none for `%` and ratios.
+/// A value with its unit, printed with three significant digits and a prefix that fits the unit: powers of 1024 for
+/// bytes (`12.3 KiB/s`), powers of 1000 for bytes of decimal units, bits, operations and time (`12.3 GB/s`, `1.50 µs`),
+/// none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and stands before a word (`1.23 M
+/// requests/s`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure<'a> {
     /// The value, in `unit`.
@@ -48,6 +50,66 @@ const BINARY: [(&str, f64); 4] =
 const DECIMAL: [(&str, f64); 4] = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
 
+/// How values of a unit are scaled.
+enum Scale<'a> {
+    /// No prefix fits: percentages and ratios.
+    None,
+    /// Nanoseconds in one of it.
+    Time(f64),
+    /// Bytes in one of it, and what stands behind them: `B`, `B/s`.
+    Binary(f64, &'a str),
+    /// How many of a symbol are in one of it: 1e6 and `flops` for `mflops`.
+    Decimal(f64, &'a str),
+    /// A word, or anything that is not listed: `requests/s`.
+    Word(&'a str),
+}
+
+impl<'a> Scale<'a> {
+    fn of(unit: &'a str) -> Self {
+        match unit {
+            "" | "1" | "%" | "×" => return Self::None,
+            "ns" => return Self::Time(1.0),
+            "us" | "µs" => return Self::Time(1e3),
+            "ms" => return Self::Time(1e6),
+            "s" => return Self::Time(1e9),
+            "1/s" | "/s" => return Self::Decimal(1.0, "/s"),
+            _ => {}
+        }
+        let binary = |name: &'a str| {
+            let bytes = |rest: &'a str| matches!(rest, "B" | "B/s").then_some(rest);
+            let prefixed = BINARY.iter().find_map(|(prefix, scale)| Some((*scale, bytes(name.strip_prefix(prefix)?)?)));
+            prefixed.or_else(|| Some((1.0, bytes(name)?)))
+        };
+        if let Some((factor, base)) = binary(unit) {
+            return Self::Binary(factor, base);
+        }
+        // Whoever writes `mflops` or `KB/s` means a million and a thousand.
+        let factors =
+            [("k", 1e3), ("K", 1e3), ("M", 1e6), ("m", 1e6), ("G", 1e9), ("g", 1e9), ("T", 1e12), ("t", 1e12)];
+        let prefixed = factors.iter().find_map(|(prefix, factor)| Some((*factor, symbol(unit.strip_prefix(prefix)?)?)));
+        match prefixed.or_else(|| Some((1.0, symbol(unit)?))) {
+            Some((factor, base)) => Self::Decimal(factor, base),
+            None => Self::Word(unit),
+        }
+    }
+}
+
+/// The symbol that a name without its prefix stands for; none where it is a word.
+fn symbol(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "B" => "B",
+        "B/s" => "B/s",
+        "bit" => "bit",
+        "bit/s" | "bits/s" | "bits/sec" | "b/s" | "bps" => "bit/s",
+        "flops" | "flop/s" | "FLOPS" | "FLOP/s" => "flops",
+        "IPS" => "IPS",
+        "Hz" => "Hz",
+        "W" => "W",
+        "J" => "J",
+        _ => return None,
+    })
+}
+
 impl fmt::Display for Figure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text())
@@ -56,38 +118,32 @@ impl fmt::Display for Figure<'_> {
 
 impl Figure<'_> {
     fn text(&self) -> String {
-        let magnitude = self.value.abs();
-        let nanos = match self.unit {
-            "ns" => Some(1.0),
-            "us" | "µs" => Some(1e3),
-            "ms" => Some(1e6),
-            "s" => Some(1e9),
-            _ => None,
-        };
-        if let Some(factor) = nanos {
-            let value = self.value * factor;
-            let (name, scale) = TIMES.iter().find(|(_, scale)| value.abs() >= *scale).unwrap_or(&TIMES[3]);
-            return format!("{} {name}", digits(value / scale));
-        }
-        match self.unit {
-            "" => digits(self.value),
-            "%" => format!("{} %", digits(self.value)),
-            "B" | "B/s" => self.prefixed(&BINARY, magnitude, self.unit),
-            "KB/s" | "kB/s" => {
-                Figure { value: self.value * 1e3, unit: "xB/s" }.prefixed(&DECIMAL, magnitude * 1e3, "B/s")
+        match Scale::of(self.unit) {
+            Scale::None => match self.unit {
+                "" | "1" => digits(self.value),
+                unit => format!("{} {unit}", digits(self.value)),
+            },
+            Scale::Time(nanos) => {
+                let value = self.value * nanos;
+                let (name, scale) = fitting(&TIMES, value).unwrap_or(TIMES[3]);
+                format!("{} {name}", digits(value / scale))
             }
-            "MB/s" => Figure { value: self.value * 1e6, unit: "xB/s" }.prefixed(&DECIMAL, magnitude * 1e6, "B/s"),
-            "mflops" => Figure { value: self.value * 1e6, unit: "flops" }.prefixed(&DECIMAL, magnitude * 1e6, "flops"),
-            "gflops" => Figure { value: self.value * 1e9, unit: "flops" }.prefixed(&DECIMAL, magnitude * 1e9, "flops"),
-            unit => self.prefixed(&DECIMAL, magnitude, unit),
+            Scale::Binary(factor, base) => prefixed(&BINARY, self.value * factor, "", base),
+            Scale::Decimal(factor, base) => prefixed(&DECIMAL, self.value * factor, "", base),
+            Scale::Word(word) => prefixed(&DECIMAL, self.value, " ", word),
         }
     }
+}
 
-    fn prefixed(&self, prefixes: &[(&str, f64)], magnitude: f64, unit: &str) -> String {
-        match prefixes.iter().find(|(_, scale)| magnitude >= *scale) {
-            Some((prefix, scale)) => format!("{} {prefix}{unit}", digits(self.value / scale)),
-            None => format!("{} {unit}", digits(self.value)),
-        }
+/// The largest prefix of which a value has one, as far as three digits show it.
+fn fitting<'a>(prefixes: &[(&'a str, f64)], value: f64) -> Option<(&'a str, f64)> {
+    prefixes.iter().find(|(_, scale)| value.abs() >= scale * 0.9995).copied()
+}
+
+fn prefixed(prefixes: &[(&str, f64)], value: f64, between: &str, unit: &str) -> String {
+    match fitting(prefixes, value) {
+        Some((prefix, scale)) => format!("{} {prefix}{between}{unit}", digits(value / scale)),
+        None => format!("{} {unit}", digits(value)),
     }
 }
 
@@ -99,7 +155,9 @@ fn digits(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
-    let places = 2 - value.abs().log10().floor() as i32;
+    // Rounded first: 9.996 has as many places as 10.
+    let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    let places = 2 - rounded.abs().log10().floor() as i32;
     match places {
         ..=0 => format!("{value:.0}"),
         1..=6 => {
@@ -129,12 +187,39 @@ mod tests {
         assert_eq!(shown(12_345.0, "MB/s"), "12.3 GB/s");
         assert_eq!(shown(1536.0, "B"), "1.50 KiB");
         assert_eq!(shown(2_345.0, "mflops"), "2.35 Gflops");
-        assert_eq!(shown(81_234.0, "requests/s"), "81.2 krequests/s");
         assert_eq!(shown(1_500.0, "ns"), "1.50 µs");
         assert_eq!(shown(0.25, "ms"), "250 µs");
         assert_eq!(shown(1.234, "%"), "1.23 %");
+        assert_eq!(shown(12_345.0, "×"), "12345 ×");
         assert_eq!(shown(0.0, "requests/s"), "0 requests/s");
         assert_eq!(shown(0.001_234, ""), "0.00123");
         assert_eq!(shown(1.5e-9, ""), "1.50e-9");
+    }
+
+    #[test]
+    fn a_prefix_that_the_unit_has_already_is_not_put_before_it_again() {
+        assert_eq!(shown(12_345.0, "KiB/s"), "12.1 MiB/s");
+        assert_eq!(shown(12.0, "KiB/s"), "12 KiB/s");
+        assert_eq!(shown(0.5, "MiB"), "512 KiB");
+        assert_eq!(shown(12_345.0, "Mbit/s"), "12.3 Gbit/s");
+        assert_eq!(shown(81_234.0, "MIPS"), "81.2 GIPS");
+        assert_eq!(shown(0.25, "kB/s"), "250 B/s");
+    }
+
+    #[test]
+    fn a_prefix_stands_before_a_word_and_is_joined_to_a_symbol() {
+        assert_eq!(shown(1_234_567.0, "requests/s"), "1.23 M requests/s");
+        assert_eq!(shown(81_234.0, "ops/s"), "81.2 k ops/s");
+        assert_eq!(shown(3_500.0, "Hz"), "3.50 kHz");
+        assert_eq!(shown(5_400.0, "1/s"), "5.40 k/s");
+    }
+
+    #[test]
+    fn what_rounds_up_takes_the_next_prefix_and_keeps_three_digits() {
+        assert_eq!(shown(999_960.0, "requests/s"), "1.00 M requests/s");
+        assert_eq!(shown(999_960.0, "ns"), "1.00 ms");
+        assert_eq!(shown(1_048_500.0, "B"), "1.00 MiB");
+        assert_eq!(shown(9.996, "%"), "10.0 %");
+        assert_eq!(shown(99.97, "ops/s"), "100 ops/s");
     }
 }

@@ -15,6 +15,7 @@ pub mod history;
 pub mod journal;
 pub mod run_file;
 pub mod steps;
+pub mod systems;
 
 pub use artefact::Artefact;
 pub use definition::{CellDefinition, Definitions};
@@ -23,3 +24,4 @@ pub use folder::RunFolder;
 pub use history::{Attempt, History};
 pub use journal::{Event, Journal, Line};
 pub use run_file::{Entry, RunFile};
+pub use systems::systems;

@@ -1,11 +1,13 @@
 //! Cells that are shown together: those of one test whose primary metrics can share a scale.
 
 use wb_model::{CellId, Direction, Metric, Serial, Unit};
+use wb_stats::Rule;
 use wb_study::result::{CellResult, Study};
 
 use crate::words;
 
-/// Cells of one test, with primary metrics of one unit and direction.
+/// Cells of one test, with primary metrics of one unit and direction. Variants of a test are one group, so that they are
+/// drawn on one scale.
 pub(crate) struct Group<'a> {
     pub(crate) cells: Vec<&'a CellResult>,
     /// The unit and direction of the primary metrics; none where no cell has one.
@@ -16,6 +18,8 @@ pub(crate) struct Group<'a> {
     metric: Option<&'a str>,
     /// The axes that have one value in all of its cells.
     pub(crate) shared: Vec<(&'a str, &'a str)>,
+    /// Whether its cells are told apart by their serials.
+    has_variants: bool,
 }
 
 /// The groups of a study, in the order of its cells.
@@ -36,10 +40,19 @@ fn scale(cell: &CellResult) -> Option<(&Unit, Direction)> {
 
 /// A cell without figures belongs to the first group of its test.
 fn belongs(group: &[&CellResult], cell: &CellResult) -> bool {
-    let of = |id: &CellId| (id.profile.clone(), id.test.clone(), id.serial.clone());
+    let of = |id: &CellId| (id.profile.clone(), id.test.clone());
+    let is_same = |one: &CellResult, other: &CellResult| {
+        of(&one.cell) == of(&other.cell)
+            && (one.cell.serial == other.cell.serial || is_variant(one) && is_variant(other))
+    };
     let known = group.iter().find_map(|member| scale(member));
     let fits = known.is_none() || scale(cell).is_none() || known == scale(cell);
-    fits && group.first().is_some_and(|first| of(&first.cell) == of(&cell.cell))
+    fits && group.first().is_some_and(|first| is_same(first, cell))
+}
+
+/// Whether a cell is one of several with names of their own that are compared within the run, as `ab` has them.
+fn is_variant(cell: &CellResult) -> bool {
+    matches!((&cell.rule, &cell.cell.serial), (Rule::Compared { .. }, Serial::Id(_)))
 }
 
 impl<'a> Group<'a> {
@@ -47,7 +60,8 @@ impl<'a> Group<'a> {
         let names: Vec<&str> = cells.iter().filter_map(|cell| cell.primary()).map(|p| p.metric.name.as_str()).collect();
         Self {
             scale: cells.iter().find_map(|cell| scale(cell)),
-            title: cells.first().map_or_else(String::new, |cell| title(study, &cell.cell)),
+            title: title(study, &cells),
+            has_variants: cells.iter().any(|cell| cell.cell.serial != cells[0].cell.serial),
             metric: names.first().copied().filter(|first| names.iter().all(|name| name == first)),
             shared: shared(&cells),
             cells,
@@ -78,7 +92,12 @@ impl<'a> Group<'a> {
     /// What tells a cell from the others of the group.
     pub(crate) fn label(&self, cell: &CellResult) -> String {
         let own: Vec<(&str, &str)> = cell.cell.case.axes().filter(|axis| !self.shared.contains(axis)).collect();
-        let case = if own.is_empty() { self.test().to_owned() } else { axes(&own) };
+        let case = match (self.has_variants, own.is_empty()) {
+            (true, true) => cell.cell.serial.to_string(),
+            (true, false) => format!("{}: {}", cell.cell.serial, axes(&own)),
+            (false, true) => self.test().to_owned(),
+            (false, false) => axes(&own),
+        };
         match (self.metric, cell.primary()) {
             (None, Some(primary)) => format!("{case} {}", primary.metric.name),
             _ => case,
@@ -102,12 +121,14 @@ fn shared<'a>(cells: &[&'a CellResult]) -> Vec<(&'a str, &'a str)> {
     if others.is_empty() { Vec::new() } else { first.cell.case.axes().filter(everywhere).collect() }
 }
 
-/// The test, with its serial and its profile where those tell it from another.
-fn title(study: &Study, id: &CellId) -> String {
+/// The test, with its serial and its profile where those tell it from another group.
+fn title(study: &Study, cells: &[&CellResult]) -> String {
+    let Some(id) = cells.first().map(|cell| &cell.cell) else { return String::new() };
+    let is_one = cells.iter().all(|cell| cell.cell.serial == id.serial);
     let several_serials = study.cells.iter().any(|cell| cell.cell.test == id.test && cell.cell.serial != id.serial);
     let several_profiles = study.cells.iter().any(|cell| cell.cell.profile != id.profile);
     let mut title = id.test.to_string();
-    if several_serials || matches!(id.serial, Serial::Id(_)) {
+    if is_one && (several_serials || matches!(id.serial, Serial::Id(_))) {
         title += &format!(" {}", id.serial);
     }
     if several_profiles {

@@ -14,5 +14,6 @@ mod groups;
 mod links;
 pub mod net;
 pub mod page;
+mod systems;
 pub mod text;
 mod words;

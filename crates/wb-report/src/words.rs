@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_model::{CellOutcome, Direction, Unit, Validity, WorkerName, counted};
+use wb_model::{CellId, CellOutcome, Direction, Unit, Validity, WorkerName, counted, unescaped};
 use wb_stats::{Rule, Summary};
 use wb_study::cell::FEWEST_FOR_AN_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
@@ -128,6 +128,11 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
         Purpose::WarmUp => "warm-up",
         Purpose::Sample => "sample",
     }
+}
+
+/// A cell as people read it; [`CellId`]'s own text is what selects it.
+pub(crate) fn cell_name(cell: &CellId) -> String {
+    unescaped(&cell.to_string())
 }
 
 /// What is to be known of where a cell was measured, behind its outcome: of several workers, and in software.

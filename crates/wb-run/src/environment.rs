@@ -9,13 +9,15 @@ use wb_model::{ProfileName, WorkerName};
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
 use wb_sys::environment::tools::Asked;
+use wb_sys::system::COMPILERS;
 use wb_tests::Registry;
 
 use crate::RunError;
 use crate::crew::Crew;
 
 /// Records what the workers are like at this moment: `environment/world-ENTRY-MOMENT.json` of the first,
-/// `…-MOMENT@WORKER.json` of the others, and of the hosts that guests run upon.
+/// `…-MOMENT@WORKER.json` of the others, and of the hosts that guests run upon. The compilers are recorded whatever is
+/// measured: code that a test builds depends on them.
 pub async fn record(
     run: &RunFolder,
     entry: u32,
@@ -27,7 +29,10 @@ pub async fn record(
 ) -> Result<(), RunError> {
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
-    let programs: Asked = needed.flatten().map(|need| (need.program, need.version)).collect();
+    let mut programs: Asked = needed.flatten().map(|need| (need.program, need.version)).collect();
+    for (compiler, version) in COMPILERS {
+        programs.entry(compiler.to_owned()).or_insert_with(|| vec![version.to_owned()]);
+    }
     for (at, member) in crew.members.iter().chain(&crew.below).enumerate() {
         let name = member.worker.name();
         if lost.contains(name) {

@@ -1,6 +1,6 @@
 //! A worker's facts as a reader wants them.
 
-use wb_model::{Facts, Unit, counted};
+use wb_model::{Facts, Unit};
 
 /// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each.
 pub fn describe_all<'a>(facts: impl Iterator<Item = &'a Facts>) -> Vec<(String, String)> {
@@ -28,7 +28,7 @@ pub fn describe(facts: &Facts) -> Vec<(String, String)> {
     let known = [
         ("host", text(&facts.hostname)),
         ("CPU", text(&facts.cpu_model)),
-        ("CPUs", Some(cpus(facts)).filter(|_| !facts.cpus.is_empty())),
+        ("CPUs", facts.topology()),
         ("last-level cache", size(facts.last_level_cache())),
         ("memory", size(facts.memory)),
         ("kernel", text(&format!("{} {}", facts.kernel, facts.arch))),
@@ -45,13 +45,6 @@ pub fn describe(facts: &Facts) -> Vec<(String, String)> {
         ));
     }
     rows
-}
-
-fn cpus(facts: &Facts) -> String {
-    let cores = facts.one_cpu_per_core().len();
-    let packages = facts.cpus.iter().map(|cpu| cpu.package).collect::<std::collections::BTreeSet<_>>().len();
-    let parts = [counted(cores, "core"), counted(packages, "package"), counted(facts.nodes.len(), "NUMA node")];
-    format!("{} on {}", facts.cpus.len(), parts.join(", "))
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use wb_model::Purpose;
-use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Unit, Validity, WorkerName};
+use wb_model::{
+    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, System, Unit, Validity, WorkerName,
+};
 use wb_stats::{Rule, Summary};
 pub use wb_tests::Answer;
 
@@ -44,6 +46,9 @@ pub struct RunInfo {
     /// The names of all machines that measured.
     #[serde(default)]
     pub machines: Vec<String>,
+    /// The hardware and software of each machine that measured.
+    #[serde(default)]
+    pub systems: Vec<System>,
     /// What the user said of the run.
     pub metadata: BTreeMap<String, String>,
 }

@@ -198,6 +198,7 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
         machine: machine::describe_all(head.entries.iter().flat_map(|entry| entry.facts.values())),
         machines: last.map(machines).unwrap_or_default(),
+        systems: wb_record::systems(run, &head.entries),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
     }
 }

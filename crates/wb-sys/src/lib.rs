@@ -6,7 +6,7 @@
 //! [`undo`] alone.
 //!
 //! Start with [`root`], then [`facts`] (what a plan depends on) and [`environment`] (the world, to be
-//! compared before and after).
+//! compared before and after); [`mod@system`] puts both into the table that reports show.
 
 pub mod cgroup;
 pub mod environment;
@@ -14,10 +14,12 @@ pub mod facts;
 pub mod made;
 pub mod process;
 pub mod root;
+pub mod system;
 pub mod telemetry;
 pub mod undo;
 
 pub use environment::Environment;
 pub use facts::facts;
 pub use root::{SysError, SysRoot};
+pub use system::system;
 pub use undo::UndoLog;

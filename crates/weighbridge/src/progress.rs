@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wb_model::{Purpose, counted};
+use wb_model::{CellId, Purpose, counted, unescaped};
 use wb_run::Progress;
 
 use crate::commands::lasting;
@@ -45,7 +45,7 @@ impl Watcher {
                 let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
                 self.line(&format!("{} to measure{already}; about {}", counted(*cells, "cell"), lasting(*seconds)));
                 for (cell, reason) in unsupported {
-                    self.line(&format!("{cell}: unsupported: {reason}"));
+                    self.line(&format!("{}: unsupported: {reason}", name(cell)));
                 }
             }
             Progress::Noted(note) => self.line(note),
@@ -63,25 +63,27 @@ impl Watcher {
                     bar.set_position((1000.0 * gone / (gone + seconds).max(f64::MIN_POSITIVE)) as u64);
                     let (all, own) = (lasting(*seconds), lasting(*cell_seconds));
                     bar.set_message(format!(
-                        "{all} left, {}/{} cells done · {cell}: {what}, {own} left",
-                        self.ended, self.cells
+                        "{all} left, {}/{} cells done · {}: {what}, {own} left",
+                        self.ended,
+                        self.cells,
+                        name(cell)
                     ));
                 }
             }
             Progress::AttemptEnded { cell, purpose, sample, outcome, invalid, value, disturbances } => {
                 if !outcome.is_completed() {
-                    self.line(&format!("{cell}: {outcome}"));
+                    self.line(&format!("{}: {outcome}", name(cell)));
                 } else if let Some(invalid) = invalid {
-                    self.line(&format!("{cell}: {invalid}"));
+                    self.line(&format!("{}: {invalid}", name(cell)));
                 } else if *purpose == Purpose::Sample && self.bar.is_none() {
                     let figure = value.as_ref().map(|(metric, value)| metric.unit.figure(*value).to_string());
                     let disturbed = if disturbances.is_empty() { "" } else { ", disturbed" };
-                    self.line(&format!("{cell}: sample {sample}: {}{disturbed}", figure.unwrap_or_default()));
+                    self.line(&format!("{}: sample {sample}: {}{disturbed}", name(cell), figure.unwrap_or_default()));
                 }
             }
             Progress::CellEnded { cell, by } => {
                 self.ended += 1;
-                self.line(&format!("{cell}: done: {by}"));
+                self.line(&format!("{}: done: {by}", name(cell)));
             }
         }
     }
@@ -100,4 +102,9 @@ impl Watcher {
             None => crate::console::tell!("{text}"),
         }
     }
+}
+
+/// A cell as people read it.
+fn name(cell: &CellId) -> String {
+    unescaped(&cell.to_string())
 }

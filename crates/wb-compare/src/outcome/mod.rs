@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::Direction;
+use wb_model::{Direction, Unit};
 
 pub use context::ContextDifferences;
 pub use decide::{Decided, Method};
@@ -74,6 +74,9 @@ pub struct Checked {
     pub primary: bool,
     /// Which way is better.
     pub direction: Direction,
+    /// In what the values are: `%` for standard deviations; none where no build says.
+    #[serde(default)]
+    pub value_unit: Option<Unit>,
     /// The value in the first build; none where it has no number.
     pub src: Option<f64>,
     /// The value in the last build; none where it has no number.
@@ -279,6 +282,10 @@ impl Outcome {
             statistic: check.statistic,
             primary: check.primary,
             direction: tolerances.options.directions.of(id.class, id.metric),
+            value_unit: match check.statistic {
+                Statistic::Mean => builds.unit(check.row),
+                Statistic::Stddev => Some(Unit::new("%")),
+            },
             src: ends[0],
             dst: ends[1],
             values,

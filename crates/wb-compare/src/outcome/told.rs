@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_model::System;
 
 use super::BuildTold;
 use crate::build::{Build, Builds, Row, Run};
@@ -21,6 +22,9 @@ pub struct RunTold {
     pub metadata: BTreeMap<String, String>,
     /// What the machines were like, in the entry in which the samples were taken.
     pub environment: Environments,
+    /// The hardware and software of each machine.
+    #[serde(default)]
+    pub systems: Vec<System>,
 }
 
 /// What the method of statistics says of a check.
@@ -106,6 +110,7 @@ impl RunTold {
             path: run.path.display().to_string(),
             metadata: said.others.clone().into_iter().chain(named).collect(),
             environment: said.environment.clone(),
+            systems: said.systems.clone(),
         }
     }
 }

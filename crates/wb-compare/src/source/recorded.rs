@@ -38,6 +38,7 @@ pub(super) fn metadata(path: &Path) -> Result<(Metadata, Vec<Warning>), RecordEr
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
     metadata.command = Some(masked_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
+    metadata.systems = wb_record::systems(&run, &head.entries);
     let mut warnings = Vec::new();
     for (profile, entry) in judged(&run, &head)? {
         let machines = machines(&run, &head, entry, &mut warnings);

@@ -11,8 +11,8 @@ pub(crate) struct Bars {
     scale: Scale,
 }
 
-const WIDTH: f64 = 170.0;
-const HEIGHT: f64 = 18.0;
+pub(super) const WIDTH: f64 = 170.0;
+pub(super) const HEIGHT: f64 = 18.0;
 /// Small scatter must stay small beside the figure it belongs to.
 const LEAST_SPAN: f64 = 0.1;
 
@@ -25,22 +25,27 @@ impl Bars {
 
     /// The scale itself, under the last bar.
     pub(crate) fn axis(&self) -> String {
-        let (ticks, unit) = self.scale.ticks(4);
-        let mut body = vec![Element::line("axis", (4.0, 1.0), (WIDTH - 4.0, 1.0))];
-        let mut free = WIDTH;
-        for (at, tick) in ticks.iter().rev().enumerate() {
-            let label = if at == 0 && !unit.is_empty() { format!("{} {unit}", tick.label) } else { tick.label.clone() };
-            let half = super::text_width(&label, 11.0) / 2.0;
-            let x = tick.at.clamp(half, (WIDTH - half).max(half));
-            body.push(Element::line("whisker", (tick.at, 1.0), (tick.at, 4.0)));
-            if x + half <= free {
-                body.push(Element::text("middle", (x, 14.0), &label));
-                free = x - half - 6.0;
-            }
-        }
-        let kind = if self.scale.is_log() { "logarithmic scale" } else { "scale" };
-        drawn(&format!("{kind} of the bars above"), body)
+        axis(&self.scale)
     }
+}
+
+/// A scale under the bars that share it.
+pub(super) fn axis(scale: &Scale) -> String {
+    let (ticks, unit) = scale.ticks(4);
+    let mut body = vec![Element::line("axis", (4.0, 1.0), (WIDTH - 4.0, 1.0))];
+    let mut free = WIDTH;
+    for (at, tick) in ticks.iter().rev().enumerate() {
+        let label = if at == 0 && !unit.is_empty() { format!("{} {unit}", tick.label) } else { tick.label.clone() };
+        let half = super::text_width(&label, 11.0) / 2.0;
+        let x = tick.at.clamp(half, (WIDTH - half).max(half));
+        body.push(Element::line("whisker", (tick.at, 1.0), (tick.at, 4.0)));
+        if x + half <= free {
+            body.push(Element::text("middle", (x, 14.0), &label));
+            free = x - half - 6.0;
+        }
+    }
+    let kind = if scale.is_log() { "logarithmic scale" } else { "scale" };
+    drawn(&format!("{kind} of the bars above"), body)
 }
 
 /// The bar of one cell.
@@ -59,7 +64,8 @@ pub(crate) fn bar(bars: &Bars, summary: &Summary, told: &str) -> String {
     drawn(told, body)
 }
 
-fn drawn(told: &str, body: Vec<Element>) -> String {
+/// A picture of this size, and what is to be seen in it.
+pub(super) fn drawn(told: &str, body: Vec<Element>) -> String {
     let svg = Element::new("svg").with("class", "chart").with("role", "img").with("aria-label", told);
     let view = format!("0 0 {WIDTH} {HEIGHT}");
     svg.with("viewBox", view).at("width", WIDTH).at("height", HEIGHT).holding(body).to_string()

@@ -2,18 +2,49 @@
 
 use wb_compare::tolerance::averages::{AverageRow, Distribution};
 
+use super::Averages;
+use super::figures::readable;
 use crate::text::{Style, Table, heads_of, named};
 use crate::words::NONE;
 
+/// The tables; those that have the same figures are one, by the first one's identifiers.
+pub(super) fn tables(all: &[Averages<'_>], style: Style) -> String {
+    let mut distinct: Vec<(Vec<&str>, &[AverageRow<'_>])> = Vec::new();
+    for (over, rows) in all {
+        match distinct.iter_mut().find(|(_, known)| has_same_figures(known, rows)) {
+            Some((names, _)) => names.push(over),
+            None => distinct.push((vec![over], rows)),
+        }
+    }
+    distinct
+        .iter()
+        .map(|(names, rows)| table(&format!("averages by {}, in percent", list(names)), rows, style))
+        .collect()
+}
+
+fn has_same_figures(one: &[AverageRow<'_>], other: &[AverageRow<'_>]) -> bool {
+    let figures = |row: &AverageRow<'_>| (row.means, row.stddevs);
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| figures(one) == figures(other))
+}
+
+/// Names in a sentence: `case, metric and profile`.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
 /// One table: scores of means, and under them those of standard deviations.
-pub(super) fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
+fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let columns = ["n", "min", "q1", "median", "q3", "max", "negatives", "positives"];
     let mut table = Table::new(&heads_of("", &columns));
     for row in rows {
-        table.heading(&row.id.to_string());
+        table.heading(&readable(&row.id.to_string()));
         for (name, of) in [("mean", row.means), ("stddev", row.stddevs)] {
             let count = of.map_or(0, |distribution| distribution.count).to_string();
             table.row(named(format!("  {name}"), std::iter::once(count).chain(figures(of))));

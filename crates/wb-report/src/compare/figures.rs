@@ -2,7 +2,8 @@
 
 use wb_compare::outcome::{Checked, Decided, Method, Statistics};
 use wb_compare::statistical::{Needs, NoiseUse};
-use wb_compare::{Outcome, Statistic};
+use wb_compare::{CheckId, Naming, Outcome, Statistic};
+use wb_model::{Unit, unescaped};
 
 use crate::text::Tone;
 use crate::words::NONE;
@@ -49,7 +50,34 @@ pub(super) fn in_unit(statistic: Statistic, value: Option<f64>) -> String {
     value.map_or(NONE.to_owned(), |value| format!("{}{}", signed(value), unit(statistic)))
 }
 
-/// A value in its unit, in up to six digits.
+/// An identifier as people read it; run-perf's have no escapes.
+pub(super) fn readable(id: &str) -> String {
+    let is_run_perf = id.split_once(':').is_some_and(|(_, case)| case.starts_with("./"));
+    if is_run_perf { id.to_owned() } else { unescaped(id) }
+}
+
+/// The case of a check as people read it.
+pub(super) fn case_name(id: &CheckId<'_>) -> String {
+    match id.naming {
+        Naming::RunPerf => id.case.to_owned(),
+        Naming::Weighbridge => unescaped(id.case),
+    }
+}
+
+/// A value in its unit; where that is not known, the number in up to six digits.
+pub(super) fn figure(known: Option<f64>, unit: Option<&Unit>) -> String {
+    match (known, unit) {
+        (Some(known), Some(unit)) => unit.figure(known).to_string(),
+        (known, _) => value(known),
+    }
+}
+
+/// The value of a check in the first build, and in the last.
+pub(super) fn sides(check: &Checked) -> [String; 2] {
+    [check.src, check.dst].map(|known| figure(known, check.value_unit.as_ref()))
+}
+
+/// A number in up to six digits.
 pub(super) fn value(value: Option<f64>) -> String {
     let Some(value) = value else { return NONE.to_owned() };
     let digits = match value.abs() {
@@ -76,8 +104,8 @@ pub(super) fn tone(decided: Decided) -> Tone {
 pub(super) fn why(check: &Checked) -> String {
     not_compared(check).unwrap_or_else(|| {
         let by = by(check);
-        let values = format!("{} {} → {}", check.statistic, value(check.src), value(check.dst));
-        format!("{values}, {} {}{}", by.difference, by.sure, by.also)
+        let [src, dst] = sides(check);
+        format!("{} {src} → {dst}, {} {}{}", check.statistic, by.difference, by.sure, by.also)
     })
 }
 
@@ -211,6 +239,22 @@ fn differences(check: &Checked) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_has_its_unit_where_that_is_known() {
+        let (known, unit) = (Some(87_806_578_462.0), Unit::new("bit/s"));
+        assert_eq!(figure(known, Some(&unit)), "87.8 Gbit/s");
+        assert_eq!(figure(known, None), "87806578462");
+    }
+
+    #[test]
+    fn escapes_are_read_in_our_own_identifiers_alone() {
+        assert_eq!(
+            readable("P/fio/0000:file=%2Fdev%2Fsda/latency/p99#mean"),
+            "P/fio/0000:file=/dev/sda/latency/p99#mean"
+        );
+        assert_eq!(readable("P/fio/0000:./mix%20a/latency/lat.mean"), "P/fio/0000:./mix%20a/latency/lat.mean");
+    }
 
     #[test]
     fn values_have_six_digits_at_most() {

@@ -13,7 +13,8 @@ use super::figures::{failed, signed, why};
 
 /// A primary check or group as a test case.
 struct Case<'a> {
-    class: &'a str,
+    /// What reports of continuous integration sort by: `PROFILE.TEST`, a package and a class to them.
+    class: String,
     name: &'a str,
     outcome: Kind,
     text: String,
@@ -26,18 +27,18 @@ enum Kind {
     Skipped,
 }
 
-/// Primary checks, groups and errors: a loss is a failure, what is missing, invalid or defined otherwise an error, what cannot
-/// be told yet is skipped, each with its text.
+/// Primary checks, those of a test in a class of their own, groups and errors: a loss is a failure, what is missing, invalid
+/// or defined otherwise an error, what cannot be told yet is skipped, each with its text.
 pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| Case {
-        class: "checks",
+        class: class(&check.id),
         name: &check.id,
         outcome: kind(check.decided, fail_on_gain),
         text: why(check),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| Case {
-        class: "groups",
+        class: "groups".to_owned(),
         name: &group.id,
         outcome: match group.status {
             Status::Regression => Kind::Failed,
@@ -47,7 +48,7 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
         text: format!("{} % of ±{:.2} %, {}", signed(group.score), group.tolerance, counted(group.members, "check")),
     });
     let errors = outcome.errors().map(|(build, place, text)| Case {
-        class: "errors",
+        class: class(place),
         name: place,
         outcome: Kind::Error,
         text: failed(build, text),
@@ -76,6 +77,13 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }
 
+/// The profile and the test of a check or of the place of an error.
+fn class(id: &str) -> String {
+    let mut parts = id.split('/');
+    let (profile, test) = (parts.next().unwrap_or_default(), parts.next().unwrap_or("*"));
+    format!("{profile}.{test}")
+}
+
 fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
     match decided {
         Decided::Loss => Kind::Failed,
@@ -87,7 +95,8 @@ fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
 }
 
 fn written(writer: &mut Writer<Vec<u8>>, case: &Case<'_>) -> io::Result<()> {
-    let element = writer.create_element("testcase").with_attributes([("classname", case.class), ("name", case.name)]);
+    let element =
+        writer.create_element("testcase").with_attributes([("classname", case.class.as_str()), ("name", case.name)]);
     let named = match case.outcome {
         Kind::Passed => {
             element.write_inner_content(|writer| {

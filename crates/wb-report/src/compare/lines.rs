@@ -6,7 +6,7 @@ use wb_compare::tolerance::Status;
 use wb_model::counted;
 
 use super::Shown;
-use super::figures::{failed, signed, tone, why};
+use super::figures::{failed, readable, signed, tone, why};
 use crate::text::{Style, Tone};
 
 /// The tests and cells of the first and the last build that ended in an error.
@@ -14,15 +14,11 @@ pub(super) fn errors(outcome: &Outcome, style: Style) -> String {
     outcome.errors().map(|(build, place, text)| line("error", Tone::Bad, place, &failed(build, text), style)).collect()
 }
 
-/// Those of the checks that are to be shown, the failures among the primary ones.
+/// Those of the checks that are to be shown: of the primary ones what is better as well as what is worse.
 pub(super) fn checks(outcome: &Outcome, shown: Shown, style: Style) -> String {
     let looked_at = |check: &&Checked| {
-        let told = match check.decided {
-            Decided::Gain => shown == Shown::FailuresAndGains,
-            Decided::MinorGain | Decided::Equal | Decided::MinorLoss => false,
-            _ => true,
-        };
-        shown == Shown::All || (check.primary && told)
+        let is_change = !matches!(check.decided, Decided::MinorGain | Decided::Equal | Decided::MinorLoss);
+        shown == Shown::All || (check.primary && is_change)
     };
     outcome
         .checks
@@ -34,15 +30,16 @@ pub(super) fn checks(outcome: &Outcome, shown: Shown, style: Style) -> String {
 
 /// Those of the groups that are to be shown.
 pub(super) fn groups(outcome: &Outcome, shown: Shown, style: Style) -> String {
-    let told = |status: Status| match status {
-        Status::Regression => true,
-        Status::Improvement => shown == Shown::FailuresAndGains,
-        _ => false,
-    };
-    let looked_at = outcome.groups.iter().filter(|group| shown == Shown::All || (group.decides && told(group.status)));
+    let is_change = |status: Status| matches!(status, Status::Regression | Status::Improvement);
+    let looked_at =
+        outcome.groups.iter().filter(|group| shown == Shown::All || (group.decides && is_change(group.status)));
     looked_at
         .map(|group| {
-            let tone = if group.status == Status::Regression { Tone::Bad } else { Tone::Plain };
+            let tone = match group.status {
+                Status::Regression => Tone::Bad,
+                Status::Improvement => Tone::Good,
+                _ => Tone::Plain,
+            };
             let decides = if group.decides { "" } else { ", decides nothing here" };
             let why = format!(
                 "{} % of ±{:.2} %, {}{decides}",
@@ -57,5 +54,5 @@ pub(super) fn groups(outcome: &Outcome, shown: Shown, style: Style) -> String {
 
 /// The word, the identifier, and beneath it the reason.
 fn line(word: &str, tone: Tone, id: &str, why: &str, style: Style) -> String {
-    format!("{} {id}\n{}", style.paint(&format!("{word:12}"), tone), style.indented(13, why))
+    format!("{} {}\n{}", style.paint(&format!("{word:12}"), tone), readable(id), style.indented(13, why))
 }

@@ -4,7 +4,7 @@ use wb_compare::Outcome;
 use wb_compare::outcome::{Checked, Decided};
 
 use super::context::{Row, Section, sections};
-use super::figures::{difference, failed, in_unit, regressed_by, value, why_beside};
+use super::figures::{difference, failed, in_unit, readable, regressed_by, sides, why_beside};
 
 /// What a comment on GitHub may have, in characters, less some room.
 const LENGTH: usize = 60_000;
@@ -36,12 +36,13 @@ pub fn markdown(outcome: &Outcome) -> String {
         format!("| error | `{}` | | | | {} |\n", escaped(place), escaped(&failed(build, text)))
     });
     let checks = rows.into_iter().map(|check| {
+        let [src, dst] = sides(check);
         format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
             check.decided.as_str(),
-            escaped(&check.id),
-            value(check.src),
-            value(check.dst),
+            escaped(&readable(&check.id)),
+            src,
+            dst,
             in_unit(check.statistic, difference(check)),
             escaped(&why_beside(check)),
         )

@@ -29,18 +29,17 @@ use wb_compare::outcome::{BuildTold, Method};
 use wb_compare::{Outcome, tolerance::averages::AverageRow};
 use wb_model::counted;
 
+use crate::systems::SystemTable;
 use crate::text::Style;
 
-/// A table of averages and its title.
+/// A table of averages, and over what it is: `case`.
 pub type Averages<'a> = (&'a str, Vec<AverageRow<'a>>);
 
 /// Which checks and groups get a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// What got worse, is not sure or not there.
-    Failures,
-    /// The same, and what got better.
-    FailuresAndGains,
+    /// What got worse or better, is not sure or not there.
+    Changes,
     /// All.
     All,
 }
@@ -66,14 +65,15 @@ fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
         + "\n"
 }
 
-/// What a terminal shows: the builds and the method, what was `asked` of them, errors, the checks and groups that are to
-/// be shown, averages, what differs in the builds' surroundings, and totals.
+/// The comparison for a terminal: the builds, what was `asked` of them, errors, the checks and groups that `shown` selects,
+/// the averages, with [`Shown::All`] the systems, what differs in the builds' surroundings, and the totals.
 pub fn text(outcome: &Outcome, asked: &[String], averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
-    let tables: String = averages.iter().map(|(title, rows)| averages::table(title, rows, style)).collect();
+    let systems = SystemTable::of_sides(&outcome.builds).filter(|_| shown == Shown::All);
     head(outcome, asked, style)
         + &lines::errors(outcome, style)
         + &lines::checks(outcome, shown, style)
         + &lines::groups(outcome, shown, style)
-        + &tables
+        + &averages::tables(averages, style)
+        + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::totals(outcome, style)
 }

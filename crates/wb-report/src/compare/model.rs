@@ -3,7 +3,7 @@
 use wb_compare::Model;
 use wb_model::counted;
 
-use super::figures::value;
+use super::figures::{readable, value};
 use crate::text::{Style, Table, heads_of, named};
 
 /// A line for each check: the average that the model was made of, and between which values nothing is out of the
@@ -15,7 +15,7 @@ pub fn model_text(model: &Model, style: Style) -> String {
         let equation = format!("{:.6e} · value {:+.6}", entry.equation.slope, entry.equation.intercept);
         let figures =
             [value(entry.raw), value(range.map(|range| range.0)), value(range.map(|range| range.1)), equation];
-        table.row(named(id.clone(), figures));
+        table.row(named(readable(id), figures));
     }
     let tolerance = model.tolerance.map_or("not known".to_owned(), |tolerance| format!("±{tolerance} %"));
     let about =

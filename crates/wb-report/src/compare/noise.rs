@@ -6,7 +6,7 @@ use wb_compare::NoiseModel;
 use wb_compare::model::noise::Noise;
 use wb_model::counted;
 
-use super::figures::value;
+use super::figures::{figure, readable};
 use crate::text::{Style, Table, heads_of, named};
 use crate::words::NONE;
 
@@ -25,7 +25,7 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
         let figures = [
             noise.runs.to_string(),
             noise.samples.to_string(),
-            value(Some(noise.level)),
+            figure(Some(noise.level), noise.unit.as_ref()),
             share(variation.map(|it| it.between)),
             share(variation.map(|it| it.between_upper)),
             share(variation.and_then(|it| it.noise.within)),
@@ -34,7 +34,7 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
             seen(noise),
             noise.why_not().map_or("yes".to_owned(), |why| format!("no: {why}")),
         ];
-        table.row(named(id.clone(), figures));
+        table.row(named(readable(id), figures));
     }
     let usable = model.checks.values().filter(|noise| noise.usable().is_some()).count();
     let runs: usize = model.learnt_from.iter().map(|learnt| learnt.runs.len()).sum();

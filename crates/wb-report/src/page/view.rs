@@ -11,6 +11,7 @@ use super::held::HeldView;
 use super::pieces::{Fact, Ids, Pair, pair};
 use crate::groups::groups;
 use crate::links::{self, BASES, Link};
+use crate::systems::SystemTable;
 use crate::words;
 
 /// The page.
@@ -22,6 +23,7 @@ pub(super) struct Page {
     machine: Vec<Pair>,
     held: Option<HeldView>,
     groups: Vec<GroupView>,
+    systems: Option<SystemTable>,
     findings: Vec<Pair>,
     answers: Vec<AnswerView>,
     changes: Vec<ChangeView>,
@@ -56,6 +58,7 @@ impl Page {
             machine: study.run.machine.iter().map(|(name, text)| pair(name, text)).collect(),
             held: extras.held.as_ref().map(HeldView::new),
             groups: views.collect(),
+            systems: SystemTable::of_run(study),
             findings: findings(study),
             answers: answers(study),
             changes: changes(study),
@@ -96,7 +99,7 @@ fn facts(study: &Study) -> Vec<Fact> {
 
 fn findings(study: &Study) -> Vec<Pair> {
     let of = |cell: &wb_study::result::CellResult| {
-        let name = cell.cell.to_string();
+        let name = words::cell_name(&cell.cell);
         cell.findings.iter().map(move |finding| pair(name.clone(), finding)).collect::<Vec<_>>()
     };
     study.cells.iter().flat_map(of).collect()

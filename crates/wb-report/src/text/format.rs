@@ -10,20 +10,25 @@ use super::definitions::definitions;
 use super::nested::nested;
 use super::table::{Table, Tone, heads_of, named};
 use super::wrap::{clean, wrap};
+use crate::systems;
 use crate::words;
 
-/// Every cell that `wanted` asks for, with all that the study holds of it.
+/// Every cell that `wanted` asks for, with all that the study holds of it, and the systems that measured.
 pub fn format(study: &Study, wanted: impl Fn(&CellId) -> bool, style: Style) -> String {
     let cells = study.cells.iter().filter(|cell| wanted(&cell.cell));
-    cells.map(|result| cell(result, style)).collect::<Vec<_>>().join("\n\n")
+    let mut parts: Vec<String> = cells.map(|result| cell(result, style)).collect();
+    parts.extend(study.run.systems.iter().map(|system| systems::section(system, style)));
+    parts.join("\n\n")
 }
 
 fn cell(cell: &CellResult, style: Style) -> String {
     let mut out = String::new();
-    for line in wrap(&cell.cell.to_string(), style.width) {
+    let (name, identifier) = (words::cell_name(&cell.cell), cell.cell.to_string());
+    for line in wrap(&name, style.width) {
         out += &format!("{}\n", style.paint(&line, Tone::Strong));
     }
     let pairs = [
+        ("identifier", if identifier == name { String::new() } else { identifier }),
         ("test", cell.summary.clone()),
         ("outcome", cell.outcome.to_string()),
         ("rule", words::rule(&cell.rule)),

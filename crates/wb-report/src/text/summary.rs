@@ -100,7 +100,7 @@ fn undisturbed(groups: &[Group], style: Style) -> String {
 fn shortfalls(study: &Study, style: Style) -> String {
     let short = study.cells.iter().filter(|cell| cell.outcome.falls_short()).filter_map(|cell| {
         let why = words::shortfall(cell)?;
-        Some(style.remark(&cell.cell.to_string(), &format!("{}: {why}", words::outcome(&cell.outcome))))
+        Some(style.remark(&words::cell_name(&cell.cell), &format!("{}: {why}", words::outcome(&cell.outcome))))
     });
     section("not measured as asked", short.collect(), style)
 }
@@ -117,7 +117,7 @@ fn imprecise(study: &Study, style: Style) -> String {
     }
     let told = reasons.iter().map(|(reason, cells)| {
         let which = match cells.as_slice() {
-            [one] => one.cell.to_string(),
+            [one] => words::cell_name(&one.cell),
             several if several.len() == study.cells.len() => "every cell".to_owned(),
             several => counted(several.len(), "cell"),
         };
@@ -130,7 +130,7 @@ fn findings(study: &Study, style: Style) -> String {
     let found = study
         .cells
         .iter()
-        .flat_map(|cell| cell.findings.iter().map(move |finding| style.remark(&cell.cell.to_string(), finding)));
+        .flat_map(|cell| cell.findings.iter().map(move |finding| style.remark(&words::cell_name(&cell.cell), finding)));
     section("findings", found.collect(), style)
 }
 

@@ -97,6 +97,11 @@ impl Table {
         (self.heads.iter().map(|(head, _)| head.as_str()).collect(), rows.collect())
     }
 
+    /// Whether every cell has its natural width.
+    pub(crate) fn fits(&self, style: Style) -> bool {
+        total(&self.widest(width)) <= style.width
+    }
+
     /// The lines, each ended.
     pub fn draw(&self, style: Style) -> String {
         let widths = self.widths(style.width);

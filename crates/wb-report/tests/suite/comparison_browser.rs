@@ -71,6 +71,8 @@ fn nothing_is_fetched_and_nothing_complains() {
 #[ignore = "needs chromium: make test-system"]
 fn filters_narrow_the_table() {
     let Some((mut browser, _page)) = opened(1280) else { return };
+    assert_eq!(names(&mut browser).len(), 5, "worse or better in any build, primary only");
+    choose(&mut browser, "status", "failed");
     assert_eq!(names(&mut browser).len(), 4, "failed in any build, primary only");
     choose(&mut browser, "build", "2");
     assert_eq!(names(&mut browser).len(), 3, "failed in the last");
@@ -213,12 +215,12 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
 
 #[test]
 #[ignore = "needs chromium: make test-system"]
-fn without_scripts_the_failures_stand_on_the_page() {
+fn without_scripts_what_got_worse_or_better_stands_on_the_page() {
     let Some(mut browser) = browser() else { return };
     let page = page(specimen::write, Some(Method::Tolerance));
     browser.scripts(false);
     browser.open(&page.file, 400, "light");
-    assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 4);
+    assert_eq!(browser.eval("document.querySelectorAll('#still tbody tr').length"), 5);
     assert_eq!(browser.eval("document.getElementById('live').hidden"), true);
     assert!(browser.eval("document.querySelector('noscript').textContent").as_str().unwrap().contains("With scripts"));
     browser.fits(400, "without scripts");

@@ -64,10 +64,10 @@ fn words(element: ElementRef<'_>) -> String {
 }
 
 #[test]
-fn every_primary_check_that_failed_in_any_build_has_a_row() {
+fn every_primary_check_that_got_worse_or_better_in_any_build_has_a_row() {
     let page = page(&PLAIN);
     let rows = page.told("#still tbody tr");
-    assert_eq!(rows.len(), 4, "{rows:#?}");
+    assert_eq!(rows.len(), 5, "{rows:#?}");
     let read = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
     assert_eq!(rows[0], format!("{read} 1000 = +0.30 1003 ✕ −20.00 800"));
     let hostile = rows.iter().find(|row| row.contains("alert(1)")).unwrap();
@@ -79,10 +79,19 @@ fn every_primary_check_that_failed_in_any_build_has_a_row() {
 }
 
 #[test]
-fn gains_are_failures_where_they_are_to_fail() {
-    let rows = page(&PageOptions { fail_on_gain: true, ..PLAIN }).told("#still tbody tr");
-    let gain = rows.iter().find(|row| row.contains("read-64KiB")).unwrap();
-    assert!(gain.ends_with("500 ✔ +12.00 Δ 560 ✔ +24.00 620"), "{gain}");
+fn gains_are_listed_whether_or_not_they_fail() {
+    for fail_on_gain in [false, true] {
+        let rows = page(&PageOptions { fail_on_gain, ..PLAIN }).told("#still tbody tr");
+        let gain = rows.iter().find(|row| row.contains("read-64KiB")).unwrap();
+        assert!(gain.ends_with("500 ✔ +12.00 Δ 560 ✔ +24.00 620"), "{gain}");
+    }
+}
+
+#[test]
+fn the_systems_of_the_first_build_and_the_last_stand_side_by_side() {
+    let page = page(&PLAIN);
+    assert_eq!(page.told("table.systems thead th"), ["property", "old", "new"]);
+    assert_eq!(page.told("table.systems tr.differing"), ["kernel 6.1 6.2 </code><script>alert(2)</script>"]);
 }
 
 #[test]
@@ -236,7 +245,7 @@ fn builds_that_are_alike_make_a_page_without_failures_and_notes_are_told() {
     let options = PageOptions { notes: &notes, ..PLAIN };
     let text = compared(&builds, &How::default(), |outcome, history| html(outcome, history, &options)).unwrap();
     let page = Page::of(text);
-    assert!(page.told("#still p")[0].starts_with("No primary check failed in any build."));
+    assert!(page.told("#still p")[0].starts_with("No primary check got worse or better in any build."));
     assert!(page.told(".tally")[0].starts_with("✔ no difference that counts; 12 primary checks compared"));
     assert_eq!(page.told("section ul li"), notes);
 }

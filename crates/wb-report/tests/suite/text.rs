@@ -31,14 +31,14 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
       threads=1                       37.9 Gflops  ±0.3 %   0.2 %   6  measured
       threads=2                       64.0 Gflops  ±1.3 %   1.0 %   7  measured
     redis · requests, higher is better
-      operation=get              81.4 krequests/s  ±0.8 %   0.6 %   8  measured
-      operation=lpush            77.8 krequests/s  ±0.9 %   0.7 %  12  measured
-      operation=<script>alert                   –               –   0  failed
-        (1)</script>
+      operation=get             81.4 k requests/s  ±0.8 %   0.6 %   8  measured
+      operation=lpush           77.8 k requests/s  ±0.9 %   0.7 %  12  measured
+      operation=<script>aler                    –               –   0  failed
+        t(1)</script>
     fio · iops, higher is better
-      block-size=4k,                   42.6 kiops  ±2.8 %   1.8 %   9  measured
+      block-size=4k,                  42.6 k iops  ±2.8 %   1.8 %   9  measured
         rw=randread
-      block-size=1m, rw=read           1.89 kiops           1.2 %   4  partial
+      block-size=1m, rw=read          1.89 k iops           1.2 %   4  partial
 
     with and without the disturbed samples
                                       all samples          n  undisturbed          n
@@ -48,7 +48,7 @@ fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
     not measured as asked
       Localhost/himeno/0000:grid=XL,isa=avx512,threads=1
         unsupported: this CPU has no avx512f
-      Localhost/redis/0000:operation=%3Cscript%3Ealert%281%29%3C%2Fscript%3E
+      Localhost/redis/0000:operation=<script>alert(1)</script>
         failed: redis-benchmark: exit status 1: unknown command `<script>alert(1)</
         script>`
       Localhost/fio/0000:block-size=1m,rw=read
@@ -93,33 +93,33 @@ fn a_cell_is_told_in_full() {
       rw          randread
 
     metrics
-                                 n      median                 min          q1
-      throughput/iops (primary)  9  42.6 kiops  ±2.8 %  41.3 kiops  42.3 kiops
-      throughput/bandwidth       9    174 MB/s  ±1.7 %    171 MB/s    172 MB/s
-      latency/p99                9      421 µs  ±7.3 %      386 µs      412 µs
+                                 n       median                  min           q1
+      throughput/iops (primary)  9  42.6 k iops  ±2.8 %  41.3 k iops  42.3 k iops
+      throughput/bandwidth       9     174 MB/s  ±1.7 %     171 MB/s     172 MB/s
+      latency/p99                9       421 µs  ±7.3 %       386 µs       412 µs
 
-                                         q3         max        mean     stddev
-      throughput/iops (primary)  43.0 kiops  43.7 kiops  42.7 kiops   755 iops
-      throughput/bandwidth         175 MB/s    176 MB/s    174 MB/s  1.97 MB/s
-      latency/p99                    432 µs      448 µs      421 µs    18.6 µs
+                                          q3          max         mean     stddev
+      throughput/iops (primary)  43.0 k iops  43.7 k iops  42.7 k iops   755 iops
+      throughput/bandwidth          175 MB/s     176 MB/s     174 MB/s  1.97 MB/s
+      latency/p99                     432 µs       448 µs       421 µs    18.6 µs
 
-                                                 interval
-      throughput/iops (primary)  41.3 kiops to 43.7 kiops
-      throughput/bandwidth           171 MB/s to 176 MB/s
-      latency/p99                        386 µs to 448 µs
+                                                   interval
+      throughput/iops (primary)  41.3 k iops to 43.7 k iops
+      throughput/bandwidth             171 MB/s to 176 MB/s
+      latency/p99                          386 µs to 448 µs
 
     samples
                    at    took  counted  throughput/iops  throughput/bandwidth
-      warm-up 0  0:02  520 ms       no       38.7 kiops              162 MB/s
-      sample 0   0:09  520 ms      yes       42.3 kiops              174 MB/s
-      sample 1   0:15  520 ms      yes       41.3 kiops              171 MB/s
-      sample 2   0:22  520 ms      yes       43.7 kiops              175 MB/s
-      sample 3   0:28  520 ms      yes       42.8 kiops              175 MB/s
-      sample 4   0:35  520 ms      yes       42.3 kiops              174 MB/s
-      sample 5   0:41  520 ms      yes       43.7 kiops              172 MB/s
-      sample 6   0:48  520 ms      yes       43.0 kiops              171 MB/s
-      sample 7   0:54  520 ms      yes       42.3 kiops              176 MB/s
-      sample 8   1:01  520 ms      yes       42.6 kiops              173 MB/s
+      warm-up 0  0:02  520 ms       no      38.7 k iops              162 MB/s
+      sample 0   0:09  520 ms      yes      42.3 k iops              174 MB/s
+      sample 1   0:15  520 ms      yes      41.3 k iops              171 MB/s
+      sample 2   0:22  520 ms      yes      43.7 k iops              175 MB/s
+      sample 3   0:28  520 ms      yes      42.8 k iops              175 MB/s
+      sample 4   0:35  520 ms      yes      42.3 k iops              174 MB/s
+      sample 5   0:41  520 ms      yes      43.7 k iops              172 MB/s
+      sample 6   0:48  520 ms      yes      43.0 k iops              171 MB/s
+      sample 7   0:54  520 ms      yes      42.3 k iops              176 MB/s
+      sample 8   1:01  520 ms      yes      42.6 k iops              173 MB/s
 
                  latency/p99
       warm-up 0       390 µs
@@ -144,6 +144,20 @@ fn a_cell_is_told_in_full() {
     provenance
       instructions  avx2
       weighbridge   0.1.0 sha256 5d41402abc4b2a76
+
+
+    system anvil
+      processor     AMD EPYC 7763 64-Core Processor, microcode 0xa0011d1
+      CPUs          2 on 1 core, 1 package, 1 NUMA node, last-level cache 32 MiB
+      memory        23.4 GiB
+      disk          vda: 256 GiB, solid state, scheduler mq-deadline
+      file system   ext4 on / (/dev/vda, rw,relatime)
+      distribution  Debian GNU/Linux 12 (bookworm)
+      kernel        6.1.0-39-cloud-amd64 x86_64, clock source tsc
+      governor      no control of the frequency, idle states by haltpoll
+      huge pages    transparent madvise, defrag madvise
+      mitigations   spec_store_bypass: Vulnerable; spectre_v2: Retpolines; not
+                    affected by 15 others
     ");
 }
 

@@ -4,6 +4,7 @@
 //! comparison. Nothing secret is recorded: see [`wb_model::secrets`].
 
 pub mod block;
+pub mod board;
 pub mod cpu;
 pub mod difference;
 pub mod kernel;
@@ -39,6 +40,8 @@ pub struct Environment {
     pub cpu: cpu::CpuSettings,
     /// Memory, its pages and its nodes.
     pub memory: memory::MemorySettings,
+    /// The board, its firmware and its chipset.
+    pub board: board::Board,
     /// The block devices, by name.
     pub block: BTreeMap<String, block::BlockDevice>,
     /// What is mounted, by mount point.
@@ -86,6 +89,7 @@ impl Environment {
             mitigations: kernel::mitigations(root),
             cpu: cpu::CpuSettings::read(root),
             memory: memory::MemorySettings::read(root),
+            board: board::Board::read(root),
             block: block::devices(root),
             mounts: mounts::mounts(root),
             network: network::interfaces(root),

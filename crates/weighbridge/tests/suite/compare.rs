@@ -100,7 +100,7 @@ fn own_runs_are_compared_where_they_are_defined_alike() {
     let ran = lab.weighbridge("compare R1 R2 --json --html page.html --svg plots");
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let plot = std::fs::read_to_string(lab.path("plots/Localhost-steady-0000-throughput-figure.svg")).unwrap();
-    assert!(plot.contains("1/s</text>"), "the unit that the test declares: {plot}");
+    assert!(plot.contains(">/s</text>"), "the unit that the test declares: {plot}");
     let outcome = ran.json();
     let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");
@@ -157,6 +157,61 @@ fn comparisons_are_written_for_other_programs() {
         "{comment}"
     );
     assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
+}
+
+/// Own runs of a test whose figure is what a file says; its case has a name that identifiers escape.
+fn measure(lab: &Lab, run: &str, level: u32) {
+    let file = lab.write("level", &level.to_string());
+    let test = format!(
+        r#"
+name = "requests"
+summary = "a figure that a file says"
+version = 1
+command = ["sh", "-c", "echo figure: $(cat {})"]
+
+[[param]]
+name = "socket"
+help = "where the server listens"
+kind = "text"
+default = "/run/a"
+axis = true
+
+[[metric]]
+name = "requests"
+class = "throughput"
+unit = "requests/s"
+primary = true
+regex = 'figure: (\S+)'
+"#,
+        file.display()
+    );
+    lab.define("requests", &test);
+    let line = format!("run requests --min-time 1ms --samples 6 --retakes 0 --precision 100 --into {run}");
+    let ran = lab.weighbridge(&line);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
+#[test]
+fn own_runs_are_compared_in_their_units_with_gains_and_systems() {
+    let lab = Lab::new();
+    measure(&lab, "old", 1_234_000);
+    measure(&lab, "new", 2_345_000);
+    let ran = lab.weighbridge("compare old new -v --method tolerance --html page.html --junit out.xml");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let gain = "gain         Localhost/requests/0000:socket=/run/a/throughput/requests#mean\n";
+    assert!(ran.out.contains(gain), "{}", ran.out);
+    assert!(ran.out.contains("mean 1.23 M requests/s → 2.35 M requests/s, +90.03 %"), "{}", ran.out);
+    assert_eq!(ran.out.matches("averages by case, metric and profile").count(), 1, "{}", ran.out);
+    assert!(ran.out.contains("\nsystems\n") && ran.out.contains("\n  kernel "), "{}", ran.out);
+    let brief = lab.weighbridge("compare old new --method tolerance").out;
+    assert!(brief.contains(gain) && !brief.contains("\nsystems\n"), "{brief}");
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(page.contains("<bdi>socket=&#x2f;run&#x2f;a</bdi>") && page.contains("class=\"systems\""), "{page}");
+    let xml = std::fs::read_to_string(lab.path("out.xml")).unwrap();
+    let name = "Localhost/requests/0000:socket=%2Frun%2Fa/throughput/requests#mean";
+    assert!(xml.contains(&format!("<testcase classname=\"Localhost.requests\" name=\"{name}\">")), "{xml}");
+    let check = &lab.weighbridge("compare old new --json").json()["checks"][0];
+    assert_eq!((check["id"].as_str(), check["value_unit"].as_str()), (Some(name), Some("requests/s")));
 }
 
 #[test]

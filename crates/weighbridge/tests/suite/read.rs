@@ -58,6 +58,20 @@ fn telemetry_that_cannot_be_read_is_warned_of() {
 }
 
 #[test]
+fn the_system_that_measured_is_described() {
+    let lab = lab_with_run();
+    let output = lab.weighbridge("format R --select *kind=a").out;
+    let table = output.split("\nsystem ").nth(1).unwrap();
+    for property in ["memory", "kernel", "file system"] {
+        assert!(table.contains(&format!("\n  {property} ")), "{property}: {output}");
+    }
+    let systems = &lab.weighbridge("summary R --json").json()["run"]["systems"];
+    assert_eq!(systems.as_array().map(Vec::len), Some(1), "{systems}");
+    assert_eq!(lab.weighbridge("report R --html R/report.html").code, 0);
+    assert!(std::fs::read_to_string(lab.path("R/report.html")).unwrap().contains("class=\"systems\""));
+}
+
+#[test]
 fn the_doctor_exits_as_it_says() {
     let lab = Lab::new();
     let ran = lab.weighbridge("doctor --json");

@@ -77,6 +77,7 @@ fn noise(builds: &Builds, systems: &[Vec<&Run>], row: Row) -> Option<Noise> {
         samples: runs.iter().map(Samples::count).sum(),
         left_out: all.len() - counted,
         level: Samples::new(&levels).ok()?.median(),
+        unit: builds.unit(row),
         variation,
         drift: joint_trend(&drift),
         drift_within: joint_trend(&within),

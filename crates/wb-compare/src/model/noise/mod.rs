@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_model::Unit;
 use wb_stats::{Dip, Replicates, RunNoise, Trend};
 
 use crate::build::{Build, Builds};
@@ -70,6 +71,9 @@ pub struct Noise {
     pub left_out: usize,
     /// The median of the runs' medians, in the metric's unit.
     pub level: f64,
+    /// That unit; none where no build says.
+    #[serde(default)]
+    pub unit: Option<Unit>,
     /// How far runs lie apart; none where nobody can say.
     #[serde(flatten)]
     pub variation: Option<Replicates>,

@@ -10,7 +10,7 @@ use super::{Section, title};
 use crate::text::{Align, Cell, Table};
 use crate::words::NONE;
 
-pub(super) fn sections(told: &Calibrated) -> Vec<Section> {
+pub(crate) fn sections(told: &Calibrated) -> Vec<Section> {
     let of_case = |case: &CalibratedCase| {
         let about = format!(
             "{} in {} of {}, {} of them disturbed",
@@ -20,7 +20,7 @@ pub(super) fn sections(told: &Calibrated) -> Vec<Section> {
             case.calibration.disturbed,
         );
         Section {
-            title: title(&case.case, &told.question).to_owned(),
+            title: title(&case.case, &told.question),
             about: Some(about),
             tables: vec![rates(case, told.samples_each), noise(case)],
             remarks: Vec::new(),

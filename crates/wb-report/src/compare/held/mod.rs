@@ -1,9 +1,11 @@
 //! What was held against what in a run: variants of a test, or a system against itself.
 
-mod calibrated;
-mod variants;
+pub(crate) mod calibrated;
+mod ruler;
+pub(crate) mod variants;
 
 use wb_compare::variants::{Held, Question};
+use wb_model::unescaped;
 
 use crate::text::{Style, Table};
 
@@ -20,17 +22,21 @@ pub(crate) struct Section {
     pub(crate) end: Option<String>,
 }
 
-/// A section for each case, and what was asked.
-pub(crate) fn sections(held: &Held) -> (Vec<Section>, (&str, String)) {
+/// A section for each case, and what was asked. Ratios are drawn where the tables have room for it.
+fn sections(held: &Held, style: Style) -> (Vec<Section>, (&str, String)) {
     match held {
-        Held::Variants(told) => (variants::sections(told), asked(&told.question)),
+        Held::Variants(told) => {
+            let drawn = variants::sections(told, true);
+            let fits = drawn.iter().flat_map(|section| &section.tables).all(|table| table.fits(style));
+            (if fits { drawn } else { variants::sections(told, false) }, asked(&told.question))
+        }
         Held::Calibrated(told) => (calibrated::sections(told), asked(&told.question)),
     }
 }
 
-/// The same for a terminal.
+/// What came of `ab` or `calibrate`, for a terminal.
 pub fn held_text(held: &Held, style: Style) -> String {
-    let (sections, (metric, asked)) = sections(held);
+    let (sections, (metric, asked)) = sections(held, style);
     let text = |section: &Section| {
         let line = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| style.indented(0, text));
         let tables: String = section.tables.iter().map(|table| table.draw(style)).collect();
@@ -40,13 +46,13 @@ pub fn held_text(held: &Held, style: Style) -> String {
     sections.iter().map(text).collect::<String>() + "\n" + &style.remark(metric, &asked)
 }
 
-/// A case, or the test where it has no axes.
-fn title<'a>(case: &'a str, question: &'a Question) -> &'a str {
-    if case == NO_AXES { &question.test } else { case }
+/// A case as people read it, or the test where it has no axes.
+fn title(case: &str, question: &Question) -> String {
+    if case == NO_AXES { question.test.clone() } else { unescaped(case) }
 }
 
 /// The metric, and what was asked of it.
-fn asked(question: &Question) -> (&str, String) {
+pub(crate) fn asked(question: &Question) -> (&str, String) {
     let Question { metric, direction, threshold, error_rate, .. } = question;
     let better = match direction {
         wb_model::Direction::Higher => "higher is better",

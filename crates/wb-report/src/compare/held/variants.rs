@@ -5,55 +5,91 @@ use wb_compare::statistical::Verdict;
 use wb_compare::variants::{Question, VariantTold, Variants, VariantsOfCase};
 use wb_model::counted;
 
+use super::ruler::Ruler;
 use super::{Section, title};
+use crate::chart::Ratio;
 use crate::text::{Align, Cell, Table, Tone};
 use crate::words::NONE;
 
-pub(super) fn sections(told: &Variants) -> Vec<Section> {
-    let of_case = |case: &VariantsOfCase| {
-        let heads = [
-            ("variant", Align::Left),
-            ("samples", Align::Right),
-            ("disturbed", Align::Right),
-            ("median", Align::Right),
-            ("ratio", Align::Right),
-            ("interval", Align::Right),
-            ("verdict", Align::Left),
-        ];
-        let mut table = Table::new(&heads);
-        case.variants.iter().for_each(|variant| table.row(row(variant, &told.question)));
-        let shortfalls = case.variants.iter().filter_map(|told| Some((told.name.clone(), told.shortfall.clone()?)));
-        let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
-        Section {
-            title: title(&case.case, &told.question).to_owned(),
-            about: None,
-            tables: vec![table],
-            remarks: warnings.chain(shortfalls).collect(),
-            end: Some(ended(case, told)),
-        }
+/// A section for each case; `drawn` adds a column in which the ratios are drawn on one scale.
+pub(crate) fn sections(told: &Variants, drawn: bool) -> Vec<Section> {
+    let of_case = |case: &VariantsOfCase| Section {
+        title: title(&case.case, &told.question),
+        about: None,
+        tables: vec![table(case, &told.question, drawn)],
+        remarks: remarks(case),
+        end: Some(ended(case, told)),
     };
     told.cases.iter().map(of_case).collect()
 }
 
-fn row(variant: &VariantTold, question: &Question) -> Vec<Cell> {
-    let standing = variant.standing;
-    let number = |value: f64| format!("{value:.3}");
-    let interval = |low: f64, high: f64| format!("{low:.3} – {high:.3}");
-    let verdict = match standing {
-        None => Cell::toned("the first", Tone::Quiet),
-        Some(_) if variant.samples == 0 => Cell::toned("not measured", Tone::Bad),
-        Some(standing) => Cell::toned(standing.verdict.as_str(), tone(standing.verdict)),
-    };
-    let ci = standing.and_then(|standing| standing.ci).map(|ci| interval(ci.low, ci.high));
-    vec![
-        variant.variant.as_str().into(),
-        variant.samples.to_string().into(),
-        variant.disturbed.map_or(NONE.to_owned(), |disturbed| disturbed.to_string()).into(),
-        variant.median.map_or(NONE.to_owned(), |median| question.unit.figure(median).to_string()).into(),
-        standing.and_then(|standing| standing.ratio).map_or(NONE.to_owned(), number).into(),
-        ci.unwrap_or_else(|| NONE.to_owned()).into(),
-        verdict,
+fn table(case: &VariantsOfCase, question: &Question, drawn: bool) -> Table {
+    let ruler = Ruler::new(case.variants.iter().filter_map(ratio)).filter(|_| drawn);
+    let scale = ruler.as_ref().map(Ruler::head);
+    let mut heads = vec![
+        ("variant", Align::Left),
+        ("samples", Align::Right),
+        ("disturbed", Align::Right),
+        ("median", Align::Right),
+        ("ratio", Align::Right),
+        ("interval", Align::Right),
+        ("verdict", Align::Left),
+    ];
+    heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
+    let mut table = Table::new(&heads);
+    for variant in &case.variants {
+        let [median, ratio_text, interval] = figures(variant, question);
+        let (word, tone) = verdict(variant);
+        let disturbed = variant.disturbed.map_or_else(|| NONE.to_owned(), |disturbed| disturbed.to_string());
+        let mut row: Vec<Cell> = vec![variant.variant.as_str().into(), variant.samples.to_string().into()];
+        row.extend([disturbed, median, ratio_text, interval].map(Cell::from));
+        row.push(Cell::toned(word, tone));
+        row.extend(ruler.as_ref().map(|ruler| Cell::from(line(ruler, variant))));
+        table.row(row);
+    }
+    table
+}
+
+/// A variant's place on the scale; nothing where it has a standing without a ratio.
+fn line(ruler: &Ruler, variant: &VariantTold) -> String {
+    match (variant.standing, ratio(variant)) {
+        (Some(_), None) => String::new(),
+        (_, ratio) => ruler.line(ratio),
+    }
+}
+
+/// A variant's ratio to the first.
+pub(crate) fn ratio(variant: &VariantTold) -> Option<Ratio> {
+    let standing = variant.standing?;
+    Some(Ratio { estimate: standing.ratio?, interval: standing.ci.map(|ci| (ci.low, ci.high)) })
+}
+
+/// Median, ratio and its interval.
+pub(crate) fn figures(variant: &VariantTold, question: &Question) -> [String; 3] {
+    let none = || NONE.to_owned();
+    let of = ratio(variant);
+    let interval = of.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
+    [
+        variant.median.map_or_else(none, |median| question.unit.figure(median).to_string()),
+        of.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
+        interval.unwrap_or_else(none),
     ]
+}
+
+/// How a variant stands to the first, in a word, and how that is to be seen.
+pub(crate) fn verdict(variant: &VariantTold) -> (&'static str, Tone) {
+    match variant.standing {
+        None => ("the first", Tone::Quiet),
+        Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
+        Some(standing) => (standing.verdict.as_str(), tone(standing.verdict)),
+    }
+}
+
+/// Warnings of variants that measured the same, and the variants that have fewer samples than required, and why.
+pub(crate) fn remarks(case: &VariantsOfCase) -> Vec<(String, String)> {
+    let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
+    let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));
+    warnings.chain(short).collect()
 }
 
 fn tone(verdict: Verdict) -> Tone {

@@ -9,15 +9,16 @@ use wb_compare::tolerance::groups::Group;
 use super::figures::{percent, value};
 use super::kinds::{Kind, kind};
 use super::markup::Markup;
+use crate::compare::figures::readable;
 
 /// Two tables, of which the second can stay closed.
 #[derive(Serialize)]
 pub(super) struct GroupsView {
     /// How many groups there are of each kind.
-    lost: usize,
+    changed: usize,
     others: usize,
-    /// Those that are worse in any build.
-    lost_rows: Value,
+    /// Those that are worse or better in any build.
+    changed_rows: Value,
     other_rows: Value,
 }
 
@@ -28,14 +29,15 @@ impl GroupsView {
             let status = group.cell(build)?.status;
             Some(kind(decided(status), fail_on_gain))
         };
-        let worse = |group: &&Group<'_>| {
-            builds.clone().any(|build| kind_in(group, build).is_some_and(|kind| kind.failed && kind.class != "lacking"))
+        let is_changed = |group: &&Group<'_>| {
+            let is_change = |kind: Kind| kind.is_change && kind.class != "lacking";
+            builds.clone().any(|build| kind_in(group, build).is_some_and(is_change))
         };
-        let (lost, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(worse);
+        let (changed, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(is_changed);
         let rows = |groups: &[&Group<'_>]| {
             let mut rows = Markup::default();
             for group in groups {
-                rows.raw("<tr><th scope=row class=id><bdi>").text(&group.id.to_string()).raw("</bdi>");
+                rows.raw("<tr><th scope=row class=id><bdi>").text(&readable(&group.id.to_string())).raw("</bdi>");
                 let scored = builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max();
                 rows.raw("<td>").figure(scored.unwrap_or_default());
                 for build in builds.clone() {
@@ -44,7 +46,7 @@ impl GroupsView {
             }
             rows.done()
         };
-        Self { lost: lost.len(), others: others.len(), lost_rows: rows(&lost), other_rows: rows(&others) }
+        Self { changed: changed.len(), others: others.len(), changed_rows: rows(&changed), other_rows: rows(&others) }
     }
 }
 

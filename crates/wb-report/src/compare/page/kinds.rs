@@ -12,6 +12,8 @@ pub(super) struct Kind {
     pub(super) class: &'static str,
     /// Whether it fails a build.
     pub(super) failed: bool,
+    /// Whether it is listed before anything is asked for: what fails, and what got better.
+    pub(super) is_change: bool,
 }
 
 /// All of them, in the order of [`Decided::ALL`].
@@ -33,5 +35,5 @@ pub(super) fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
         Decided::Invalid => ("!", "lacking", true),
         Decided::Incomparable => ("⊘", "lacking", true),
     };
-    Kind { word: decided.as_str(), symbol, class, failed }
+    Kind { word: decided.as_str(), symbol, class, failed, is_change: failed || decided == Decided::Gain }
 }

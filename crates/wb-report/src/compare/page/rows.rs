@@ -1,4 +1,4 @@
-//! The checks that failed in any build, as they stand on the page without scripts.
+//! The checks that got worse or better in any build, or cannot be compared there: what the page lists without scripts.
 
 use minijinja::Value;
 use wb_compare::outcome::{History, Judged, Method};
@@ -8,17 +8,18 @@ use super::figures::{percent, rounded, value};
 use super::kinds::kind;
 use super::markup::Markup;
 use super::measure::Measure;
+use crate::compare::figures::case_name;
 
 /// How many they are, and their rows: the check, its value in the first build, and a cell for each later one.
-pub(super) fn failures(history: &History<'_>, fail_on_gain: bool) -> (usize, Value) {
+pub(super) fn changes(history: &History<'_>, fail_on_gain: bool) -> (usize, Value) {
     let later = 1..history.builds.list().len();
-    let fails = |at: &usize| {
-        let failed = |judged: Judged<'_>| kind(judged.decided, fail_on_gain).failed;
+    let changes = |at: &usize| {
+        let is_change = |judged: Judged<'_>| kind(judged.decided, fail_on_gain).is_change;
         history.tolerances.checks[*at].primary
-            && later.clone().any(|build| history.judged(*at, build).is_some_and(failed))
+            && later.clone().any(|build| history.judged(*at, build).is_some_and(is_change))
     };
     let (mut rows, mut count) = (Markup::default(), 0);
-    for at in (0..history.tolerances.checks.len()).filter(fails) {
+    for at in (0..history.tolerances.checks.len()).filter(changes) {
         let measure = Measure::of(history, at);
         rows.raw("<tr>");
         name(&mut rows, &history.tolerances.id(at), &measure.suffix);
@@ -35,7 +36,7 @@ pub(super) fn failures(history: &History<'_>, fail_on_gain: bool) -> (usize, Val
 /// An identifier, in which what tells a check from its neighbours stands out.
 fn name(rows: &mut Markup, id: &CheckId<'_>, suffix: &str) {
     rows.raw("<th scope=row class=id><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
-    rows.raw(id.naming.before_case()).raw("</span><wbr><bdi>").text(id.case);
+    rows.raw(id.naming.before_case()).raw("</span><wbr><bdi>").text(&case_name(id));
     rows.raw("</bdi><wbr><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
     rows.figure(id.naming.before_statistic()).figure(id.statistic).raw("</span>");
     if !suffix.is_empty() {

@@ -18,6 +18,7 @@ use super::{PageOptions, rows};
 use crate::compare::context::Row;
 use crate::compare::figures::{BY_EVIDENCE, regressed_by};
 use crate::page::pieces::{Figure, Ids, Pair, pair};
+use crate::systems::SystemTable;
 
 /// The page.
 #[derive(Serialize)]
@@ -31,12 +32,13 @@ pub(super) struct Page<'a> {
     counts: CountsView,
     names: Vec<Name>,
     kinds: [Kind; Decided::ALL.len()],
-    failures: usize,
+    changes: usize,
     rows: Value,
     data: Value,
     errors: Vec<ErrorView>,
     groups: GroupsView,
     spread: Vec<Figure>,
+    systems: Option<SystemTable>,
     environments: Vec<Environment>,
     /// Programs that differ between the first build and the last.
     programs: Vec<Row>,
@@ -63,7 +65,7 @@ impl<'a> Page<'a> {
         let shorts = short(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
         let environments = environments(&outcome.builds);
-        let (failures, rows) = rows::failures(history, options.fail_on_gain);
+        let (changes, rows) = rows::changes(history, options.fail_on_gain);
         let mut ids = Ids::default();
         Self {
             title: ends.join(" → "),
@@ -74,12 +76,13 @@ impl<'a> Page<'a> {
             counts: CountsView::new(history, &shorts, options.charts, &mut ids),
             names: names.iter().zip(&shorts).map(|(whole, short)| Name::of(whole, short)).collect(),
             kinds: kinds(options.fail_on_gain),
-            failures,
+            changes,
             rows,
             data: Value::from_safe_string(data::packed(history, &shorts, options.fail_on_gain)),
             errors: errors(outcome),
             groups: GroupsView::new(history, options.fail_on_gain),
             spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
+            systems: SystemTable::of_sides(&outcome.builds),
             environments,
             programs: outcome.context.programs.iter().map(Row::of).collect(),
             notes: options.notes,

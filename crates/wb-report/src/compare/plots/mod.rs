@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use wb_compare::{Build, Builds, Row, Statistic};
 use wb_model::{Class, Unit};
 
+use super::figures::case_name;
 use crate::chart::{self, Baseline, BoxPlot, BoxRow, PngError};
 use name::Names;
 use summary::{dots, samples, summary};
@@ -79,13 +80,13 @@ fn case(builds: &Builds, row: Row) -> Vec<BoxRow> {
     let of = |build: &Build| Some((build.name.clone(), samples(build, row)?, build.runs.len()));
     let boxes: Vec<_> = builds.list().iter().filter_map(of).collect();
     let first = builds.list().first().and_then(|first| summary(first, row)).map(|summary| summary.median);
-    let case = builds.id(row, Statistic::Mean).case;
+    let case = case_name(&builds.id(row, Statistic::Mean));
     let unit = builds.unit(row).unwrap_or_else(|| Unit::new(""));
     let boxed = |(at, (label, samples, runs)): (usize, (String, Vec<f64>, usize))| {
         let mut summary = wb_stats::Summary::of(&wb_stats::Samples::new(&samples).ok()?);
         // Samples of several runs are not independent: theirs would be too narrow.
         summary.median_interval = summary.median_interval.filter(|_| runs == 1);
-        let above = (at == 0).then(|| if case.is_empty() { "all of it".to_owned() } else { case.to_owned() });
+        let above = (at == 0).then(|| if case.is_empty() { "all of it".to_owned() } else { case.clone() });
         Some(BoxRow { above, dots: dots(&samples, &unit), reference: first, ..BoxRow::new(label, summary) })
     };
     boxes.into_iter().enumerate().filter_map(boxed).collect()
@@ -102,6 +103,6 @@ fn comparable(builds: &Builds, line: Row, row: Row) -> bool {
 fn baseline(builds: &Builds, row: Row) -> Option<Baseline> {
     let median = builds.list().iter().rev().find_map(|build| summary(build, row))?.median;
     let id = builds.id(row, Statistic::Mean);
-    let label = format!("{}/{} {}", id.profile, id.test, id.case);
+    let label = format!("{}/{} {}", id.profile, id.test, case_name(&id));
     Some(Baseline { label, value: median })
 }

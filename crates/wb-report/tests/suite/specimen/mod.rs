@@ -1,11 +1,11 @@
 //! A made study with one of everything: what the reports are tested on and the example draws.
 
-mod cell;
+pub(crate) mod cell;
 
 use std::collections::BTreeMap;
 
 use cell::{Made, Noise};
-use wb_model::{Metric, Unit};
+use wb_model::{Metric, System, Unit};
 use wb_report::page::{Command, Extras, Series};
 use wb_study::result::{Answer, Curve, EnvironmentChange, Line, NestedLatency, NestedRow, Point, RunInfo, Study};
 
@@ -167,8 +167,26 @@ fn run() -> RunInfo {
         version: "0.1.0".into(),
         machine: pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
         machines: vec!["anvil".to_owned()],
+        systems: vec![system()],
         metadata: BTreeMap::from([("ticket".to_owned(), "WB-12 <after the BIOS update>".to_owned())]),
     }
+}
+
+fn system() -> System {
+    let properties = [
+        ("processor", "AMD EPYC 7763 64-Core Processor, microcode 0xa0011d1"),
+        ("CPUs", "2 on 1 core, 1 package, 1 NUMA node, last-level cache 32 MiB"),
+        ("memory", "23.4 GiB"),
+        ("disk", "vda: 256 GiB, solid state, scheduler mq-deadline"),
+        ("file system", "ext4 on / (/dev/vda, rw,relatime)"),
+        ("distribution", "Debian GNU/Linux 12 (bookworm)"),
+        ("kernel", "6.1.0-39-cloud-amd64 x86_64, clock source tsc"),
+        ("governor", "no control of the frequency, idle states by haltpoll"),
+        ("huge pages", "transparent madvise, defrag madvise"),
+        ("mitigations", "spec_store_bypass: Vulnerable; spectre_v2: Retpolines; not affected by 15 others"),
+    ];
+    let properties = properties.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+    System { host: "anvil".to_owned(), properties }
 }
 
 /// Bandwidth over block size, with the steps of three caches.

@@ -24,8 +24,8 @@ use crate::exit::Exit;
 pub(crate) use model::model;
 pub(crate) use others::{analyze, nearest, strip};
 
-/// The titles of the tables of averages, in their order.
-const TITLES: [&str; 3] = ["averages by case, in percent", "averages by metric", "averages by profile"];
+/// Over what the tables of averages are, in their order.
+const AVERAGES: [&str; 3] = ["case", "metric", "profile"];
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
@@ -81,13 +81,9 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         print_json(&outcome)?;
     } else {
         let last = by_tolerance.last().unwrap_or_default();
-        let shown = match (args.verbose, args.fail_on_gain) {
-            (true, _) => Shown::All,
-            (false, true) => Shown::FailuresAndGains,
-            (false, false) => Shown::Failures,
-        };
+        let shown = if args.verbose { Shown::All } else { Shown::Changes };
         let averages: Vec<Averages<'_>> =
-            TITLES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
+            AVERAGES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
         print_text(&text(&outcome, &asked(args), &averages, shown, console.out))?;
     }
     if is_emulation_in_the_way(&outcome) {

@@ -15,7 +15,7 @@ function prepared(data) {
   all(data, ["sense", "tolerance", "suffix"]);
   data.values = data.values.map(whole);
   data.places = data.ids.map((id) => id.split("/", 2));
-  data.texts = data.ids.map((id) => id.toLowerCase());
+  data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());
   for (const column of data.cells) {
     all(column, ["score", "ratio", "low", "high", "confidence", "p", "before", "after", "needs"]);
     column.parts = new Map(column.parts);

@@ -8,7 +8,7 @@ function choice(name, label, options) {
 function filterForm(data) {
   const distinct = (at) => [...new Set(data.places.map((place) => place[at]))].sort();
   const every = (names, all) => [["", all], ...names.map((name) => [`=${name}`, name])];
-  const statuses = [["failed", "failed"], ...data.kinds.map((kind) => [kind.word, kind.word]), ["", "any status"]];
+  const statuses = [["changed", "worse or better"], ["failed", "failed"], ...data.kinds.map((kind) => [kind.word, kind.word]), ["", "any status"]];
   const last = data.builds.length - 1;
   const builds = [["", "any build"], ...data.builds.map((name, at) => [String(at), name]).slice(1)];
   const primary = made("input", { type: "checkbox", name: "primary", checked: true });
@@ -31,7 +31,8 @@ function filtered(data, form) {
   const [profile, test] = ["profile", "test"].map((name) => said.get(name));
   const words = said.get("text").toLowerCase().split(/\s+/).filter(Boolean);
   const primary = said.has("primary");
-  const has = (kind) => kind && (status === "failed" ? kind.failed : kind.word === status);
+  const flags = { changed: "is_change", failed: "failed" };
+  const has = (kind) => kind && (status in flags ? kind[flags[status]] : kind.word === status);
   const checks = [];
   for (let check = 0; check < data.count; check += 1) {
     if (primary && data.primary[check] !== "1") continue;

@@ -4,15 +4,17 @@ const ROWS = 200;
 const PRINTED = 3000;
 
 function nameCell(data, check) {
-  const parts = data.ids[check].match(/^([^/]*\/[^/]*\/[^:]*:(?:\.\/)?)(.*)(\/[^/]*\/)([^/]*)([.#][a-z]+)$/s);
+  const id = data.ids[check];
+  const parts = id.match(/^([^/]*\/[^/]*\/[^:]*:(?:\.\/)?)(.*)(\/[^/]*\/)([^/]*)([.#][a-z]+)$/s);
+  const shown = readable(id);
   // A name in another writing must not turn around what follows it.
   const apart = (text) => made("bdi", {}, text);
   const quiet = (text) => made("span", {}, text);
   const suffix = data.suffixes[data.suffix[check]];
   const name = parts
-    ? [quiet(parts[1]), made("wbr"), apart(parts[2]), made("wbr"), quiet(parts[3]), apart(parts[4]), quiet(parts[5])]
-    : [data.ids[check]];
-  return made("th", { scope: "row", role: "rowheader", class: "id" }, ...name, suffix ? quiet(` in ${suffix}`) : null);
+    ? [quiet(parts[1]), made("wbr"), apart(parts[1].endsWith("./") ? parts[2] : readable(parts[2])), made("wbr"), quiet(parts[3]), apart(parts[4]), quiet(parts[5])]
+    : [shown];
+  return made("th", { scope: "row", role: "rowheader", class: "id", title: shown === id ? null : id }, ...name, suffix ? quiet(` in ${suffix}`) : null);
 }
 
 function cell(data, check, build) {

@@ -23,6 +23,19 @@ function measured(data, check, build) {
   return datum === null ? "missing" : typeof datum === "string" ? datum : `${withMinus(String(datum))} ${suffix}`.trim();
 }
 
+// An identifier as people read it; run-perf's have no escapes, and control characters stay escaped.
+function readable(id) {
+  if (/^[^:]*:\.\//.test(id)) return id;
+  return id.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      const text = decodeURIComponent(escapes);
+      return /\p{Cc}/u.test(text) ? escapes : text;
+    } catch {
+      return escapes;
+    }
+  });
+}
+
 const oneOf = { s: "samples", r: "runs" };
 
 // An element with attributes, in which texts stay text.

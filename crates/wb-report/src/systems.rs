@@ -1,0 +1,145 @@
+//! Tables of systems: of the machines of a run, or of the two sides of a comparison.
+
+use serde::Serialize;
+use wb_compare::outcome::BuildTold;
+use wb_model::System;
+use wb_study::result::Study;
+
+use crate::text::{Style, definitions};
+
+/// Properties by column.
+#[derive(Serialize)]
+pub(crate) struct SystemTable {
+    caption: &'static str,
+    columns: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// By column; one alone where it is the same in all.
+    texts: Vec<Option<String>>,
+}
+
+impl SystemTable {
+    /// Of the machines that measured; none without any property.
+    pub(crate) fn of_run(study: &Study) -> Option<Self> {
+        let systems = &study.run.systems;
+        Self::new("hardware and software", systems.iter().map(|system| (system.host.clone(), system)).collect())
+    }
+
+    /// Of the first build and of the last.
+    pub(crate) fn of_sides(builds: &[BuildTold]) -> Option<Self> {
+        let [first, .., last] = builds else { return None };
+        let columns = [first, last].into_iter().flat_map(|build| {
+            let systems = distinct(build);
+            let is_one = systems.len() == 1;
+            let name = |system: &System| match is_one || system.host.is_empty() {
+                true => build.name.clone(),
+                false => format!("{}: {}", build.name, system.host),
+            };
+            systems.into_iter().map(|system| (name(system), system)).collect::<Vec<_>>()
+        });
+        Self::new("hardware and software of the first build and the last", columns.collect())
+    }
+
+    fn new(caption: &'static str, columns: Vec<(String, &System)>) -> Option<Self> {
+        // The longest list has most of the order in which properties are shown.
+        let mut lists: Vec<&[(String, String)]> = columns.iter().map(|(_, system)| &system.properties[..]).collect();
+        lists.sort_by_key(|properties| std::cmp::Reverse(properties.len()));
+        let mut names: Vec<&String> = Vec::new();
+        for (name, _) in lists.into_iter().flatten() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let row = |name: &&String| {
+            let mut texts: Vec<Option<String>> =
+                columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
+            texts.dedup();
+            // What recurs is not the same in all.
+            if texts.len() > 1 {
+                texts = columns.iter().map(|(_, system)| system.get(name).map(str::to_owned)).collect();
+            }
+            Row { name: (*name).clone(), texts }
+        };
+        let rows: Vec<Row> = names.iter().map(row).collect();
+        (!rows.is_empty()).then(|| Self { caption, columns: columns.into_iter().map(|(name, _)| name).collect(), rows })
+    }
+
+    /// For a terminal: what is the same once, what differs by column.
+    pub(crate) fn text(&self, style: Style) -> String {
+        let text = |row: &Row| match &row.texts[..] {
+            [one] => one.clone().unwrap_or_default(),
+            texts => {
+                let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+                texts.iter().map(shown).collect::<Vec<_>>().join(" → ")
+            }
+        };
+        let pairs: Vec<(&str, String)> = self.rows.iter().map(|row| (row.name.as_str(), text(row))).collect();
+        style.section("systems") + &definitions(pairs, style)
+    }
+}
+
+/// The systems of a build's runs, each once.
+fn distinct(build: &BuildTold) -> Vec<&System> {
+    let mut systems: Vec<&System> = Vec::new();
+    for system in build.runs.iter().flat_map(|run| &run.systems) {
+        if !systems.contains(&system) {
+            systems.push(system);
+        }
+    }
+    systems
+}
+
+/// One machine on a terminal.
+pub(crate) fn section(system: &System, style: Style) -> String {
+    let title = format!("system {}", system.host);
+    let pairs = system.properties.iter().map(|(name, text)| (name.as_str(), text.clone()));
+    style.section(title.trim_end()).trim_start().to_owned() + &definitions(pairs, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_compare::outcome::RunTold;
+
+    use super::*;
+
+    fn system(host: &str, properties: &[(&str, &str)]) -> System {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        System { host: host.to_owned(), properties: properties.iter().map(owned).collect() }
+    }
+
+    fn build(name: &str, systems: &[System]) -> BuildTold {
+        let run = |system: &System| RunTold { systems: vec![system.clone()], ..RunTold::default() };
+        BuildTold { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![] }
+    }
+
+    #[test]
+    fn what_is_the_same_on_both_sides_stands_once() {
+        let old = system("anvil", &[("processor", "EPYC"), ("kernel", "6.1"), ("governor", "powersave")]);
+        let new = system("anvil", &[("processor", "EPYC"), ("kernel", "6.2"), ("compiler", "gcc 12")]);
+        let table = SystemTable::of_sides(&[build("old", &[old.clone(), old]), build("new", &[new])]).unwrap();
+        assert_eq!(table.columns, ["old", "new"]);
+        let plain = Style { width: 80, colour: false };
+        insta::assert_snapshot!(table.text(plain), @r"
+
+        systems
+          processor  EPYC
+          kernel     6.1 → 6.2
+          governor   powersave → unknown
+          compiler   unknown → gcc 12
+        ");
+    }
+
+    #[test]
+    fn several_machines_of_a_side_have_a_column_each() {
+        let (one, other) = (system("anvil", &[("memory", "1 GiB")]), system("sledge", &[("memory", "2 GiB")]));
+        let table = SystemTable::of_sides(&[build("old", &[one.clone(), other]), build("new", &[one])]).unwrap();
+        assert_eq!(table.columns, ["old: anvil", "old: sledge", "new"]);
+        let texts: Vec<Option<&str>> = table.rows[0].texts.iter().map(Option::as_deref).collect();
+        assert_eq!(texts, [Some("1 GiB"), Some("2 GiB"), Some("1 GiB")]);
+        assert!(SystemTable::of_sides(&[build("old", &[]), build("new", &[])]).is_none());
+    }
+}

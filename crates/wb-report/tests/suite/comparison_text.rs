@@ -1,0 +1,134 @@
+//! A comparison on a terminal, in a comment and for continuous integration.
+
+use serde_json::{Value, json};
+use wb_compare::Outcome;
+use wb_compare::tolerance::averages::TABLES;
+use wb_compare::tolerance::{self, compare};
+use wb_report::compare::{Averages, Shown, junit, markdown, text};
+use wb_report::text::Style;
+
+use crate::comparison::{read, specimen};
+
+const PLAIN: Style = Style { width: 100, colour: false };
+
+/// A check of an own run: its identifier, its unit, both values, what was decided.
+fn check(id: &str, unit: Option<&str>, [src, dst]: [f64; 2], decided: &str) -> Value {
+    let score = (dst / src - 1.0) * 100.0;
+    let status = if decided == "gain" { "improvement" } else { "regression" };
+    json!({
+        "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
+        "direction": "higher", "value_unit": unit, "src": src, "dst": dst, "values": [src, dst], "raw": score,
+        "score": score, "scores": [score], "tolerance": 5.0, "status": status, "statuses": [status],
+        "why": [["raw", score, 1.0]], "decided_by": "tolerance", "decided": decided, "differences": []
+    })
+}
+
+fn outcome(checks: &[Value]) -> Outcome {
+    let system = |kernel: &str| {
+        let properties = [["processor", "AMD EPYC"], ["kernel", kernel]];
+        json!([{ "path": "", "metadata": {}, "environment": {}, "systems": [{ "host": "anvil", "properties": properties }] }])
+    };
+    let build = |name: &str, kernel: &str| json!({ "name": name, "runs": system(kernel), "errors": [] });
+    serde_json::from_value(json!({
+        "builds": [build("old", "6.1"), build("new", "6.2")], "method": null, "checks": checks, "groups": [],
+        "totals": {
+            "gains": 1, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 1, "differing": 0,
+            "inconclusive": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
+            "groups-gained": 0
+        },
+        "exit": 2
+    }))
+    .unwrap()
+}
+
+fn made() -> Outcome {
+    outcome(&[
+        check("Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean", Some("bit/s"), [87_806_578_462.0, 95e9], "gain"),
+        check(
+            "Localhost/redis/0000:command=set/throughput/requests#mean",
+            Some("requests/s"),
+            [1.234e6, 1.1e6],
+            "loss",
+        ),
+        check("Localhost/redis/0000:command=set/throughput/requests#stddev", Some("%"), [1.5, 9.0], "loss"),
+        check("Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean", None, [183_743.169, 150_000.0], "loss"),
+    ])
+}
+
+#[test]
+fn values_have_units_gains_are_listed_and_names_are_decoded() {
+    insta::assert_snapshot!(text(&made(), &[], &[], Shown::Changes, PLAIN), @r"
+    old → new; statistics decide where both have 6 samples, tolerances elsewhere
+
+
+    gain         Localhost/net/0000:to=/run/a/throughput/bits#mean
+                 mean 87.8 Gbit/s → 95 Gbit/s, +8.19 % of ±5 %
+    loss         Localhost/redis/0000:command=set/throughput/requests#mean
+                 mean 1.23 M requests/s → 1.10 M requests/s, -10.86 % of ±5 %
+    loss         Localhost/redis/0000:command=set/throughput/requests#stddev
+                 stddev 1.50 % → 9 %, +500.00 points of ±5 points
+    loss         Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean
+                 mean 183743 → 150000, -18.36 % of ±5 %
+
+    totals
+      gains         1
+      minor gains   0
+      equals        0
+      minor losses  0
+      losses        1
+      errors        0
+    ");
+}
+
+#[test]
+fn everything_includes_the_systems_of_both_sides() {
+    let text = text(&made(), &[], &[], Shown::All, PLAIN);
+    assert!(text.contains("\nsystems\n  processor  AMD EPYC\n  kernel     6.1 → 6.2\n"), "{text}");
+}
+
+#[test]
+fn a_comment_has_units() {
+    let comment = markdown(&made());
+    assert!(
+        comment.contains("| gain | `Localhost/net/0000:to=/run/a/throughput/bits#mean` | 87.8 Gbit/s | 95 Gbit/s |"),
+        "{comment}"
+    );
+}
+
+#[test]
+fn junit_has_a_class_for_each_test() {
+    let xml = junit(&made(), false).unwrap();
+    let classes: Vec<&str> =
+        xml.lines().filter_map(|line| line.split("classname=\"").nth(1)?.split('"').next()).collect();
+    assert_eq!(classes, ["Localhost.net", "Localhost.redis", "Localhost.redis", "Tuned.fio"]);
+    assert!(xml.contains("name=\"Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean\""), "{xml}");
+    assert!(xml.contains("mean 1.23 M requests/s → 1.10 M requests/s"), "{xml}");
+}
+
+/// The tables of averages over some cases of the made builds.
+fn averages(keep: impl Fn(&str) -> bool) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = specimen::write(folder.path());
+    for folder in [&folders[0], &folders[2]] {
+        let path = folder.join("Localhost/fio/0000/result.json");
+        let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let kept: Vec<&Value> = cases.iter().filter(|case| keep(case["iteration_name"].as_str().unwrap())).collect();
+        std::fs::write(&path, serde_json::to_string(&kept).unwrap()).unwrap();
+        std::fs::remove_dir_all(folder.join("Tuned")).unwrap();
+    }
+    let builds = read(&[folders[0].clone(), folders[2].clone()]);
+    let options = tolerance::Options::default();
+    let compared = compare(&builds, &[], &options);
+    let tables: Vec<Averages<'_>> =
+        ["case", "metric", "profile"].into_iter().zip(TABLES.map(|stars| compared.averages(1, stars))).collect();
+    let text = text(&outcome(&[]), &[], &tables, Shown::Changes, PLAIN);
+    text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn tables_of_averages_that_say_the_same_are_one() {
+    assert_eq!(averages(|name| name == "read-4KiB"), "averages by case, metric and profile, in percent\n");
+    // Two cases are told apart by the first table alone.
+    let several = averages(|name| name == "read-4KiB" || name.starts_with("größe"));
+    assert_eq!(several, "averages by case, in percent\naverages by metric and profile, in percent\n");
+}

@@ -1,0 +1,105 @@
+//! Variants of a test on a terminal and on a page.
+
+mod specimen;
+
+use scraper::{Html, Selector};
+use wb_report::compare::held_text;
+use wb_report::page::{Extras, html};
+use wb_report::text::{Style, summary};
+
+use crate::chromium::browser;
+use specimen::{held, study};
+
+fn page() -> String {
+    html(&study(), &Extras { held: Some(held()), ..Extras::default() }).unwrap()
+}
+
+#[test]
+fn a_wide_terminal_draws_the_ratios_on_one_scale() {
+    insta::assert_snapshot!(held_text(&held(), Style { width: 120, colour: false }), @r"
+
+    file=/dev/sda,grid=M
+    variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
+    base                                          14  4.26 Gflops      –              –  the first             ●
+    huge:param:huge-pages=always                  14  4.73 Gflops  1.109  1.098 – 1.120  improved              │       ━●━
+    quiet:knob:scaling-governor=performance       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent           ━●
+    decided after 14 blocks
+
+      throughput/mflops
+        higher is better; differences below 5 % do not matter; at most 5 % of what is the same is said to differ
+    ");
+}
+
+#[test]
+fn a_narrow_terminal_has_the_figures_alone() {
+    insta::assert_snapshot!(held_text(&held(), Style { width: 80, colour: false }), @r"
+
+    file=/dev/sda,grid=M
+    variant                   samples       median  ratio       interval  verdict
+    base                           14  4.26 Gflops      –              –  the first
+    huge:param:huge-pages=al       14  4.73 Gflops  1.109  1.098 – 1.120  improved
+    ways
+    quiet:knob:scaling-gover       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent
+    nor=performance
+    decided after 14 blocks
+
+      throughput/mflops
+        higher is better; differences below 5 % do not matter; at most 5 % of what
+        is the same is said to differ
+    ");
+}
+
+#[test]
+fn variants_share_a_group_and_so_a_scale() {
+    let text = summary(&study(), Style { width: 80, colour: false });
+    let table: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
+    insta::assert_snapshot!(table, @r"
+                  median          spread   n  outcome
+    himeno · grid=M · mflops, higher is better
+      base   4.20 Gflops  ±0.2 %   0.2 %  14  measured
+      huge   4.65 Gflops  ±0.2 %   0.2 %  14  measured
+      quiet  4.17 Gflops  ±0.2 %   0.2 %  14  measured
+    ");
+}
+
+#[test]
+fn the_page_draws_each_variant_beside_its_figures() {
+    let page = Html::parse_document(&page());
+    let all = |selector: &str| page.select(&Selector::parse(selector).unwrap()).collect::<Vec<_>>();
+    let words = |element: &scraper::ElementRef<'_>| {
+        let text = element.text().collect::<Vec<_>>().join(" ");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let rows: Vec<String> = all("table.variants tr.variant").iter().map(words).collect();
+    assert!(rows[0].starts_with("base 14 4.") && rows[0].ends_with(" Gflops – – ○ the first"), "{rows:?}");
+    assert!(rows[1].starts_with("huge:param:huge-pages=always 14 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
+    assert!(rows[1].ends_with("▲ improved") && rows[2].ends_with("= equivalent"), "{rows:?}");
+    assert_eq!(all("table.variants tr.variant svg .band").len(), 3, "each bar has the ground of what does not matter");
+    assert_eq!(all("table.variants tr.variant svg .interval").len(), 2);
+    assert_eq!(all("table.variants tr.axis svg").len(), 1);
+    assert_eq!(words(&all("#held ~ h3")[0]), "file=/dev/sda,grid=M");
+    assert_eq!(all("table.overview tr.group").len(), 1, "one group, one scale");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn the_table_of_variants_fits_every_width_without_being_scrolled() {
+    let Some(mut browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page()).unwrap();
+    for width in [360, 390, 768, 1280] {
+        browser.open(&file, width, "light");
+        browser.fits(width, "closed");
+        let beyond = format!(
+            "[...document.querySelectorAll('table.variants tr.variant *')].filter(element => \
+             element.getBoundingClientRect().right > {width}).length"
+        );
+        assert_eq!(browser.eval(&beyond), 0, "at {width}");
+        let scrolled = "document.querySelector('table.variants').closest('.scroll')";
+        assert_eq!(browser.eval(&format!("{scrolled} === null")), true);
+        let bars = "new Set([...document.querySelectorAll('table.variants .bar svg')].map(bar => { \
+                    const box = bar.getBoundingClientRect(); return `${box.left} ${box.width}`; })).size";
+        assert_eq!(browser.eval(bars), 1, "the bars are not on one scale at {width}");
+    }
+}

@@ -1,0 +1,58 @@
+//! A made run of `ab`: three variants of himeno, sampled block by block.
+
+use wb_compare::ab::{Ab, Options};
+use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfCase};
+use wb_model::{Direction, Metric, Serial, TestName, Unit};
+use wb_stats::Rule;
+use wb_study::result::Study;
+
+use crate::specimen::cell::Made;
+
+/// Name, as typed, throughput in mflops.
+const VARIANTS: [(&str, &str, f64); 3] = [
+    ("base", "base", 4210.0),
+    ("huge", "huge:param:huge-pages=always", 4660.0),
+    ("quiet", "quiet:knob:scaling-governor=performance", 4180.0),
+];
+
+const RULE: Rule = Rule::Compared { min_samples: 6, max_samples: 30 };
+
+/// Up to 2 %, the same every time.
+fn noise(of: u32) -> f64 {
+    f64::from(of * of * 7 % 11) / 500.0
+}
+
+/// What came of it.
+pub(crate) fn held() -> Held {
+    let options = Options { most: 30, ..Options::new(Direction::Higher) };
+    let rule = Ab::new(VARIANTS.len(), options).unwrap();
+    let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
+        name: name.to_owned(),
+        variant: variant.to_owned(),
+        values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        shortfall: None,
+    };
+    let case =
+        VariantsOfCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
+    let question = Question {
+        test: "himeno:grid=M".to_owned(),
+        metric: "throughput/mflops".to_owned(),
+        unit: Unit::new("mflops"),
+        direction: Direction::Higher,
+        threshold: 5.0,
+        error_rate: 5.0,
+    };
+    Held::Variants(Variants { question, max_blocks: 30, cases: vec![case] })
+}
+
+/// The run's cells, a serial for each variant.
+pub(crate) fn study() -> Study {
+    let cell = |(name, _, level): (&str, &str, f64)| {
+        let metric = Metric::throughput("mflops", "mflops").primary();
+        let mut cell = Made::new("himeno", "grid=M", metric).samples(level, 0.4, 14).done();
+        cell.cell.serial = Serial::Id(TestName::new(name).unwrap());
+        cell.rule = RULE;
+        cell
+    };
+    Study { cells: VARIANTS.map(cell).to_vec(), answers: vec![], changes: vec![], ..crate::specimen::study() }
+}
