@@ -113,7 +113,7 @@ mod tests {
 
     fn build(name: &str, systems: &[System]) -> BuildTold {
         let run = |system: &System| RunTold { systems: vec![system.clone()], ..RunTold::default() };
-        BuildTold { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![] }
+        BuildTold { name: name.to_owned(), runs: systems.iter().map(run).collect(), errors: vec![], samples: None }
     }
 
     #[test]

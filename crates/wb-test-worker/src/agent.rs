@@ -9,9 +9,9 @@ use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wb_agent::clock::Reading;
-use wb_agent::protocol::{Command, Ended, Place, Ran, Request, Spawned, Stream};
+use wb_agent::protocol::{CapturedOutput, Command, Ended, Place, Ran, Request, Spawned, Stream};
 use wb_agent::worker::{Teardown, Tool};
-use wb_agent::{Connection, Fault, LeftBehind, Reply, Worker, WorkerError};
+use wb_agent::{Connection, Fault, Holder, LeftBehind, Reply, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
@@ -185,7 +185,14 @@ impl FakeAgent {
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
                 self.state().process(process)?.ending = Some(ending);
-                value(Ended { ending, started_ns, ended_ns, usage: Default::default(), ran: Ran::default() })
+                value(Ended {
+                    ending,
+                    started_ns,
+                    ended_ns,
+                    usage: Default::default(),
+                    stdout: CapturedOutput::Kept,
+                    ran: Ran::default(),
+                })
             }
             Request::Look { .. } => value(Ran::default()),
             Request::Output { process, stream, offset, .. } => {
@@ -204,7 +211,12 @@ impl FakeAgent {
                 value(())
             }
             Request::Record { .. } => value(self.state().next_id()),
-            Request::FinishRecording { .. } => json(&self.state().telemetry),
+            Request::FinishRecording { .. } => {
+                let (_, telemetry) = json(&self.state().telemetry)?;
+                let (other_runs, _) = value(Vec::<Holder>::new())?;
+                Ok((other_runs, telemetry))
+            }
+            Request::Announce { .. } => value(Vec::<Holder>::new()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A made run of `ab`: three variants of himeno, sampled block by block.
 
 use wb_compare::ab::{Ab, Options};
-use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfCase};
+use wb_compare::variants::{Held, Measured, Question, VariantSamples, Variants, VariantsOfCase};
 use wb_model::{Direction, Metric, Serial, TestName, Unit};
 use wb_stats::Rule;
 use wb_study::result::Study;
@@ -30,7 +30,9 @@ pub(crate) fn held() -> Held {
         name: name.to_owned(),
         variant: variant.to_owned(),
         values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        disturbed: 0,
         shortfall: None,
+        measured: Measured::default(),
     };
     let case =
         VariantsOfCase::of("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &rule).unwrap();
