@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(
                 *reason,
                 format!(
-                    "its values contradict each other: rate is 1 kops/s in sample 0 and 1 ops/s in sample {second}, \
+                    "its values contradict each other: rate is 1 k ops/s in sample 0 and 1 ops/s in sample {second}, \
                      a factor of 1000"
                 )
             );

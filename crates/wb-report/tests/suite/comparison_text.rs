@@ -31,9 +31,10 @@ fn outcome(checks: &[Value]) -> Outcome {
     let build = |name: &str, kernel: &str| json!({ "name": name, "runs": system(kernel), "errors": [] });
     serde_json::from_value(json!({
         "builds": [build("old", "6.1"), build("new", "6.2")], "method": null, "checks": checks, "groups": [],
+        "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": ["tolerance"],
         "totals": {
             "gains": 1, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 1, "differing": 0,
-            "inconclusive": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
+            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
             "groups-gained": 0
         },
         "exit": 2
@@ -58,7 +59,8 @@ fn made() -> Outcome {
 #[test]
 fn values_have_units_gains_are_listed_and_names_are_decoded() {
     insta::assert_snapshot!(text(&made(), &[], &[], Shown::Changes, PLAIN), @r"
-    old → new; statistics decide where both have 6 samples, tolerances elsewhere
+    old → new; statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's
+    folders and nothing decides on other runs
 
 
     gain         Localhost/net/0000:to=/run/a/throughput/bits#mean
@@ -71,12 +73,13 @@ fn values_have_units_gains_are_listed_and_names_are_decoded() {
                  mean 183743 → 150000, -18.36 % of ±5 %
 
     totals
-      gains         1
-      minor gains   0
-      equals        0
-      minor losses  0
-      losses        1
-      errors        0
+      gains          1
+      minor gains    0
+      equals         0
+      minor losses   0
+      losses         1
+      errors         0
+      regression by  tolerance
     ");
 }
 

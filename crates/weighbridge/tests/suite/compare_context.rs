@@ -176,11 +176,11 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
     let names: Vec<&str> = programs.iter().map(|change| change["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["built: definition sha256", "built: my-cc sha256", "built: my-cc version", "built: program sha256"]
+        ["built: built program sha256", "built: definition sha256", "built: my-cc sha256", "built: my-cc version"]
     );
     let version = json!({"name": "built: my-cc version", "src": "my-cc 12.2", "dst": "my-cc 13.1",
                          "cells": ["Localhost/built/0000:kind=a", "Localhost/built/0000:kind=b"]});
-    assert_eq!(programs[2], version);
+    assert_eq!(programs[3], version);
     let text = shown(&lab, "compare old new");
     assert!(
         text.contains("  programs: 4 differences\n")

@@ -26,23 +26,20 @@ pub(crate) fn sections(told: &Variants, drawn: bool) -> Vec<Section> {
 fn table(case: &VariantsOfCase, question: &Question, drawn: bool) -> Table {
     let ruler = Ruler::new(case.variants.iter().filter_map(ratio)).filter(|_| drawn);
     let scale = ruler.as_ref().map(Ruler::head);
-    let mut heads = vec![
-        ("variant", Align::Left),
-        ("samples", Align::Right),
-        ("disturbed", Align::Right),
-        ("median", Align::Right),
-        ("ratio", Align::Right),
-        ("interval", Align::Right),
-        ("verdict", Align::Left),
-    ];
+    // Without any the column is not worth its width.
+    let with_disturbed = case.variants.iter().any(|variant| variant.disturbed.is_some_and(|count| count > 0));
+    let mut heads = vec![("variant", Align::Left), ("samples", Align::Right)];
+    heads.extend(with_disturbed.then_some(("disturbed", Align::Right)));
+    heads.extend([("median", Align::Right), ("ratio", Align::Right), ("interval", Align::Right)]);
+    heads.push(("verdict", Align::Left));
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
     for variant in &case.variants {
-        let [median, ratio_text, interval] = figures(variant, question);
         let (word, tone) = verdict(variant);
-        let disturbed = variant.disturbed.map_or_else(|| NONE.to_owned(), |disturbed| disturbed.to_string());
+        let disturbed = || variant.disturbed.map_or_else(|| NONE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<Cell> = vec![variant.variant.as_str().into(), variant.samples.to_string().into()];
-        row.extend([disturbed, median, ratio_text, interval].map(Cell::from));
+        row.extend(with_disturbed.then(|| disturbed().into()));
+        row.extend(figures(variant, question).map(Cell::from));
         row.push(Cell::toned(word, tone));
         row.extend(ruler.as_ref().map(|ruler| Cell::from(line(ruler, variant))));
         table.row(row);
