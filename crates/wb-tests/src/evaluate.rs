@@ -5,6 +5,9 @@ use wb_model::{Class, Metric, Params, Validity};
 
 use crate::{Artefacts, Measured, Test};
 
+/// No quantity of this world is larger in any unit, and the square of no larger one is sure to be a number.
+const LARGEST: f64 = 1e100;
+
 /// Reads a sample's values and puts them to the questions that hold for every test: is every declared
 /// value there, is it a number, is it possible at all?
 pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Measured {
@@ -28,6 +31,9 @@ pub(crate) fn judge(measured: &mut Measured, metric: &Metric) {
         Some(value) if !value.is_finite() => {
             measured.values.remove(&format!("{}/{name}", metric.class));
             measured.reject(Gate::Output, format!("{name} is {value}"));
+        }
+        Some(value) if value.abs() > LARGEST => {
+            measured.reject(Gate::Possible, format!("{name} is {value:e} {}", metric.unit));
         }
         Some(value) if value < 0.0 && metric.class != Class::Check => {
             measured.reject(Gate::Possible, format!("{name} is {value} {}", metric.unit));

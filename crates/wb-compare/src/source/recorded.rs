@@ -56,15 +56,12 @@ fn judged(run: &RunFolder, head: &RunFile) -> Result<BTreeMap<ProfileName, u32>,
         head.entries.iter().flat_map(|entry| &entry.cells).map(|cell| &cell.profile).collect();
     let mut judged: BTreeMap<ProfileName, u32> =
         profiles.into_iter().filter_map(|profile| Some((profile.clone(), head.last_of(profile)?.0 as u32))).collect();
-    // Of one entry there is no doubt.
-    if head.entries.len() > 1 {
-        let mut current = 0;
-        for line in run.lines()? {
-            match line.event {
-                Event::EntryStarted { entry, .. } => current = entry,
-                Event::AttemptEnded(ended) => drop(judged.insert(ended.cell.profile, current)),
-                _ => {}
-            }
+    let mut current = 0;
+    for line in run.lines()? {
+        match line.event {
+            Event::EntryStarted { entry, .. } => current = entry,
+            Event::AttemptEnded(ended) => drop(judged.insert(ended.cell.profile, current)),
+            _ => {}
         }
     }
     Ok(judged)

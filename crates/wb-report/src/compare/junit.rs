@@ -74,7 +74,13 @@ pub fn junit(outcome: &Outcome, fail_on_gain: bool) -> io::Result<String> {
         Ok(())
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
+    let body = body.replace(|character| !is_allowed(character), "\u{fffd}");
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
+}
+
+/// Whether XML 1.0 (section 2.2, Char) allows a character, escaped or not: most control characters have no form in it.
+fn is_allowed(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// The profile and the test of a check or of the place of an error.

@@ -108,6 +108,15 @@ fn junit_has_a_class_for_each_test() {
     assert!(xml.contains("mean 1.23 M requests/s → 1.10 M requests/s"), "{xml}");
 }
 
+#[test]
+fn junit_has_no_character_that_xml_forbids() {
+    let mut outcome = made();
+    let error = ("Localhost/fio/0000".to_owned(), "\u{1b}[31mno disk\u{0}\u{ffff}".to_owned());
+    outcome.builds[1].errors.push(error);
+    let xml = junit(&outcome, false).unwrap();
+    assert!(xml.contains("\u{fffd}[31mno disk\u{fffd}\u{fffd}"), "{xml}");
+}
+
 /// The tables of averages over some cases of the made builds.
 fn averages(keep: impl Fn(&str) -> bool) -> String {
     let folder = tempfile::tempdir().unwrap();

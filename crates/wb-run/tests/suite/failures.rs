@@ -143,3 +143,15 @@ fn a_time_in_the_journal_that_cannot_be_read_is_an_error_that_names_its_line() {
         assert!(error.contains("journal.jsonl, line 2: invalid time `yesterday`"), "{error}");
     });
 }
+
+#[test]
+fn figures_that_no_quantity_has_are_invalid_and_end_the_cell() {
+    paused(async {
+        let bed = TestBed::new(figures(|_| 1.2e308));
+        bed.measure(&["figure"]).await;
+        let cell = bed.cell();
+        assert_eq!(cell.samples.len(), 3, "as many as are tried in vain");
+        let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
+        assert!(reason.contains("figure is 1.2e308 1/s"), "{reason}");
+    });
+}

@@ -152,3 +152,22 @@ fn errors_of_an_imported_build_count() {
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
 }
+
+#[test]
+fn a_damaged_journal_is_named_and_with_strict_an_error() {
+    let lab = Lab::new();
+    for run in ["old", "new"] {
+        let ran = lab.weighbridge(&format!("run steady --min-time 1ms --samples 6 --retakes 0 --into {run}"));
+        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    }
+    let journal = std::fs::read_to_string(lab.path("new/journal.jsonl")).unwrap();
+    let damaged: String = journal
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if at == 3 { "{\"time\":\n".to_owned() } else { format!("{line}\n") })
+        .collect();
+    lab.write("new/journal.jsonl", &damaged);
+    let ran = lab.weighbridge("compare old new");
+    assert!(ran.err.contains("journal.jsonl"), "{}", ran.seen());
+    assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
+}

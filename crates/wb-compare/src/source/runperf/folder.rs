@@ -119,6 +119,9 @@ fn error(path: &Path, above: &[String]) -> RunError {
     let place: Vec<&str> = above.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
     // An exception that cannot be read is an error all the same; Python's may have no text.
     let text = text.ok().filter(|text| !text.is_empty());
+    // A coloured traceback would colour, or break, whatever it is printed into.
+    let is_unprintable = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    let text = text.map(|text| text.replace(is_unprintable, "\u{fffd}"));
     RunError { place: place.join("/"), text: text.unwrap_or_else(|| NO_TEXT.to_owned()) }
 }
 
@@ -186,6 +189,14 @@ mod tests {
         fs::write(root.path().join("A/fio/0/__error0__/exception"), "\n").unwrap();
         let folder = Folder::list(root.path(), false).unwrap();
         assert_eq!(folder.errors, [RunError { place: "A/fio/0".to_owned(), text: NO_TEXT.to_owned() }]);
+    }
+
+    #[test]
+    fn control_characters_of_an_exception_are_replaced() {
+        let root = made(&["A/fio/0/__error0__/exception"]);
+        fs::write(root.path().join("A/fio/0/__error0__/exception"), "\u{1b}[31mno\tdisk\nat all\0").unwrap();
+        let folder = Folder::list(root.path(), false).unwrap();
+        assert_eq!(folder.errors[0].text, "\u{fffd}[31mno\tdisk\nat all\u{fffd}");
     }
 
     #[test]
