@@ -21,6 +21,8 @@ const GROWTH: f64 = 10.0;
 const MARGIN: f64 = 1.1;
 /// More work has to take at least so much longer.
 const LONGER: f64 = 1.1;
+/// Between two runs of which neither is the first, twice the work has to take so much longer.
+const MUCH_LONGER: f64 = 1.5;
 /// What is kept of what a server wrote, in bytes.
 const SERVER_OUTPUT: usize = 64 << 10;
 /// From so many bytes of output at more than so many bytes per second, reading it may have set the command's pace.
@@ -115,7 +117,8 @@ impl Definition {
         }
     }
 
-    /// Sees that more work takes longer. The first run may have been kept waiting by others: so it is tried thrice.
+    /// Sees that more work takes longer. The first run may have been kept waiting by others, or by a cold cache: so it is
+    /// tried thrice, and later runs are compared with each other too.
     async fn try_more(
         &self,
         argv: &Argv,
@@ -124,12 +127,14 @@ impl Definition {
         attempt: &mut Attempt,
     ) -> Result<(), Failure> {
         let mut last = (work, took);
+        let mut shortest_since = f64::INFINITY;
         for (number, factor) in [(2, 2), (3, 4), (4, 8)] {
             let more = work.saturating_mul(factor);
             last = (more, self.run(&format!("calibration-{number}"), argv, &with_work(bindings, more), attempt).await?);
-            if last.1 >= took * LONGER {
+            if last.1 >= took * LONGER || last.1 >= shortest_since * MUCH_LONGER {
                 return Ok(());
             }
+            shortest_since = shortest_since.min(last.1);
         }
         let (more, longer) = last;
         Err(Failure::refused(format!(
