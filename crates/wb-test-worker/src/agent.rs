@@ -78,19 +78,9 @@ impl FakeAgent {
         Worker::connected(self.0.name.clone(), "/usr/bin/weighbridge", self.clone())
     }
 
-    /// Every command that was started, in order.
-    pub fn commands(&self) -> Vec<Command> {
-        self.state().commands.clone()
-    }
-
     /// How many groups were opened and not torn down.
     pub fn open_groups(&self) -> usize {
         self.state().open_groups()
-    }
-
-    /// Makes a program one that is not installed.
-    pub fn uninstall(&self, program: &str) {
-        self.state().missing.insert(program.to_owned());
     }
 
     /// Decides what the teardown of every group comes to from now on.
@@ -132,7 +122,7 @@ impl FakeAgent {
             Request::Facts => value(&self.0.facts),
             Request::Environment { .. } => json(&Environment::default()),
             Request::Doctor => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
-            Request::Which { program } => value(self.tool(&program)),
+            Request::Which { program } => value(tool(&program)),
             Request::Scratch { .. } => {
                 let id = self.state().next_id();
                 value(self.place(id))
@@ -165,7 +155,7 @@ impl FakeAgent {
             Request::Spawn { command, hold, .. } => {
                 let process = (self.0.program)(&command);
                 let started_ns = (!hold).then(|| self.now_ns());
-                let id = self.state().start(command, process, started_ns);
+                let id = self.state().start(process, started_ns);
                 value(Spawned { id, pid: id })
             }
             Request::Release { process } => {
@@ -184,7 +174,6 @@ impl FakeAgent {
                 let (ending, elapsed) = running.end(limit);
                 let ended_ns = started_ns + elapsed.0;
                 sleep(Duration::from_nanos(ended_ns.saturating_sub(self.now_ns()))).await;
-                self.state().process(process)?.ending = Some(ending);
                 value(Ended {
                     ending,
                     started_ns,
@@ -220,16 +209,16 @@ impl FakeAgent {
         }
     }
 
-    fn tool(&self, program: &str) -> Option<Tool> {
-        let is_missing = self.state().missing.contains(program);
-        let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
-        (!is_missing).then(|| Tool { path: format!("/usr/bin/{program}"), sha256, version: None })
-    }
-
     fn lost(&self) -> Option<WorkerError> {
         let why = self.state().lost.clone()?;
         Some(WorkerError::Lost { worker: self.0.name.clone(), why })
     }
+}
+
+/// A program of the machine: every one is installed.
+fn tool(program: &str) -> Option<Tool> {
+    let sha256 = Sha256::of(program.as_bytes()).as_str().to_owned();
+    Some(Tool { path: format!("/usr/bin/{program}"), sha256, version: None })
 }
 
 /// A reply without a payload.

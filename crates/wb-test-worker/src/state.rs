@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::protocol::Command;
 use wb_agent::worker::{Ending, Teardown};
 use wb_agent::{EntryKind, Fault, FileEntry};
 use wb_model::Nanos;
@@ -17,8 +16,6 @@ pub(crate) struct State {
     files: BTreeMap<String, Vec<u8>>,
     groups: BTreeSet<u32>,
     processes: BTreeMap<u32, Running>,
-    pub(crate) commands: Vec<Command>,
-    pub(crate) missing: BTreeSet<String>,
     pub(crate) teardown: Teardown,
     pub(crate) telemetry: Telemetry,
     pub(crate) lost: Option<String>,
@@ -30,7 +27,6 @@ pub(crate) struct Running {
     pub(crate) process: FakeProcess,
     /// When it was started or released; none while it is held.
     pub(crate) started_ns: Option<u64>,
-    pub(crate) ending: Option<Ending>,
 }
 
 impl State {
@@ -54,10 +50,9 @@ impl State {
         self.groups.len()
     }
 
-    pub(crate) fn start(&mut self, command: Command, process: FakeProcess, started_ns: Option<u64>) -> u32 {
+    pub(crate) fn start(&mut self, process: FakeProcess, started_ns: Option<u64>) -> u32 {
         let id = self.next_id();
-        self.commands.push(command);
-        self.processes.insert(id, Running { process, started_ns, ending: None });
+        self.processes.insert(id, Running { process, started_ns });
         id
     }
 

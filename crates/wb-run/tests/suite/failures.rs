@@ -74,9 +74,9 @@ fn a_setting_that_somebody_else_changed_meanwhile_marks_the_sample_with_both_val
         bed.agents[0].set_teardown(Teardown { put_back, ..Teardown::default() });
         bed.measure(&["figure"]).await;
         let cell = bed.cell();
-        let wanted = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
+        let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
         assert!(
-            cell.samples.iter().all(|sample| sample.disturbances == [wanted]),
+            cell.samples.iter().all(|sample| sample.disturbances == [expected]),
             "{:?}",
             cell.samples[1].disturbances
         );
