@@ -13,14 +13,17 @@ const SECTOR: [u8; 7] = [0xba, 0x01, 0x05, 0xb0, 0x10, 0xee, 0xf4];
 const ALIVE: i32 = 0x10 * 2 + 1;
 /// How long a start may take that software does in a tenth of a second, in seconds.
 const LIMIT: &str = "3";
+/// How much of what QEMU printed is quoted: a failed assertion is the last line, its cause the one before.
+const LINES: usize = 2;
 
-/// Starts a machine of one sector by the processor, as the user that libvirt runs guests as. `$1` is the limit, `$2` the
-/// sector's file, `$3` the program.
+/// Starts a machine of one sector by the processor, as the user that libvirt runs guests as, and with the CPU that guests
+/// get (virt-install's default for KVM): a processor may run a guest with a plainer one and not with its own. `$1` is the
+/// limit, `$2` the sector's file, `$3` the program.
 const TRY: &str = r#"
 for user in $(sed -n 's/^ *user *= *"\{0,1\}\([^"]*\).*/\1/p' /etc/libvirt/qemu.conf 2>/dev/null) libvirt-qemu qemu root; do
     id "$user" >/dev/null 2>&1 && break
 done
-TMPDIR=/var/tmp runuser -u "$user" -- timeout -k 1 "$1" "$3" -accel kvm -M pc -m 32 -display none -nodefaults -no-reboot \
+TMPDIR=/var/tmp runuser -u "$user" -- timeout -k 1 "$1" "$3" -accel kvm -cpu host -M pc -m 32 -display none -nodefaults -no-reboot \
     -device isa-debug-exit,iobase=0x501,iosize=1 -drive file="$2",format=raw,if=ide,snapshot=on 2>&1
 echo "status $?"
 "#;
@@ -67,6 +70,6 @@ async fn fault(arch: &str, emulator: Option<&str>, folder: &Scratch, group: &Gro
     Ok(match status.trim().parse() {
         Ok(ALIVE) => None,
         Ok(124 | 137) => Some(format!("/dev/kvm is there, and no guest got to its first instruction in {LIMIT} s")),
-        _ => Some(crate::host::last_lines(words, 1)),
+        _ => Some(crate::host::last_lines(words, LINES)),
     })
 }
