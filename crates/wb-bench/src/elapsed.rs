@@ -19,7 +19,7 @@ const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=
 /// The pauses before each start, in milliseconds: how long joining a cgroup takes depends on when the last one was.
 const GAPS: [u64; 3] = [0, 10, 100];
 /// Pairs at each gap.
-const PAIRS: usize = 51;
+const PAIRS: usize = 151;
 /// The time between two readings of telemetry, as it is by default.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
@@ -37,18 +37,14 @@ fn differences(place: &Place) -> Result<Vec<Figure>, String> {
         for gap in GAPS {
             let (mut plain_times, mut differences) = (Vec::new(), Vec::new());
             for pair in 0..PAIRS {
-                let pause = || thread::sleep(Duration::from_millis(gap));
-                let (sampled, plain) = if pair % 2 == 0 {
-                    pause();
-                    let sampled = sampled(&worker).await?;
-                    pause();
-                    (sampled, plain()?)
-                } else {
-                    pause();
-                    let plain = plain()?;
-                    pause();
-                    (sampled(&worker).await?, plain)
-                };
+                let mut turns = [Spawn::Sampled, Spawn::Plain];
+                turns.rotate_left(pair % 2);
+                let mut times = [0.0; 2];
+                for turn in turns {
+                    thread::sleep(Duration::from_millis(gap));
+                    times[turn as usize] = time(&worker, turn).await?;
+                }
+                let [sampled, plain] = times;
                 plain_times.push(plain);
                 differences.push(sampled - plain);
             }
@@ -62,15 +58,30 @@ fn differences(place: &Place) -> Result<Vec<Figure>, String> {
     })
 }
 
-/// How long the program runs as a sample, by the agent, in milliseconds.
-async fn sampled(worker: &Worker) -> Result<f64, String> {
+/// Who spawns the program.
+#[derive(Clone, Copy)]
+enum Spawn {
+    /// The agent, as a sample.
+    Sampled,
+    /// The bench itself.
+    Plain,
+}
+
+/// How long the program runs, in milliseconds. Both are spawned after the same preparation: on a virtual machine a CPU
+/// that has just been woken computes slower for its first milliseconds, and whoever came first would pay for that.
+async fn time(worker: &Worker, spawn: Spawn) -> Result<f64, String> {
     let group = worker.group().await.map_err(message)?;
     let recording = group.record(INTERVAL).await.map_err(message)?;
-    let process = group.spawn(Line::new(PROGRAM).stdout(Capture::Discard)).await.map_err(message)?;
-    let finished = process.wait(None).await.map_err(message)?;
+    let milliseconds = match spawn {
+        Spawn::Sampled => {
+            let process = group.spawn(Line::new(PROGRAM).stdout(Capture::Discard)).await.map_err(message)?;
+            process.wait(None).await.map_err(message)?.elapsed().seconds() * 1e3
+        }
+        Spawn::Plain => plain()?,
+    };
     recording.finish().await.map_err(message)?;
     group.teardown().await.map_err(message)?;
-    Ok(finished.elapsed().seconds() * 1e3)
+    Ok(milliseconds)
 }
 
 /// How long it takes from right before it is spawned until it has been waited for, in milliseconds.
