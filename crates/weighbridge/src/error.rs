@@ -168,6 +168,9 @@ impl Diagnostic for Error {
 
 /// What somebody may have meant, and what else is there.
 fn instead(unknown: &wb_compare::Unknown) -> String {
+    if unknown.known.is_empty() {
+        return format!("no {} is recorded there at all", unknown.what);
+    }
     let known = || unknown.known.iter().map(String::as_str);
     let near = nearest(&unknown.given, known()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
     if !near.is_empty() && known().count() == 1 {
@@ -247,5 +250,22 @@ impl Error {
             Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_recorded_is_not_listed() {
+        let unknown = |known: &[&str]| wb_compare::Unknown {
+            what: "profile",
+            given: "Tuned".to_owned(),
+            place: "`old`".to_owned(),
+            known: known.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert_eq!(instead(&unknown(&[])), "no profile is recorded there at all");
+        assert_eq!(instead(&unknown(&["Localhost"])), "there is Localhost");
     }
 }
