@@ -115,14 +115,9 @@ pub enum Why {
         /// What the host said.
         said: String,
     },
-    /// The program here cannot be read.
-    #[error("cannot be given the program {path}: {source}")]
-    Program {
-        /// The program.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The program cannot be compressed here.
+    #[error("cannot be given the program, which cannot be compressed: {0}")]
+    Compress(std::io::Error),
     /// Root is needed, and cannot be had.
     #[error("gives no root rights to {user}: {said}")]
     NoSudo {

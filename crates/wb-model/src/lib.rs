@@ -7,6 +7,7 @@
 //! itself) and [`outcome`] (what can come of measuring).
 
 pub mod case;
+pub mod cpu_list;
 pub mod declaration;
 pub mod facts;
 pub mod id;

@@ -213,7 +213,16 @@ impl Context<'_> {
     fn one(&self, param: &Param, kind: &ParamKind, written: &Written) -> Result<Value, PlanError> {
         match (kind, &written.form) {
             (ParamKind::List { of }, Form::Many(list)) => {
-                list.iter().map(|entry| self.one(param, of, entry)).collect::<Result<_, _>>().map(Value::List)
+                let elements = list.iter().map(|entry| match entry.form {
+                    // One entry may stand for several: `0-3`.
+                    Form::One(_) => self.one(param, kind, entry),
+                    Form::Many(_) => self.one(param, of, entry),
+                });
+                let lists = elements.map(|element| match element? {
+                    Value::List(elements) => Ok(elements),
+                    one => Ok(vec![one]),
+                });
+                Ok(Value::List(lists.collect::<Result<Vec<_>, _>>()?.concat()))
             }
             (_, Form::Many(_)) => {
                 let message = format!("a value of `{}` is no list", param.name);
@@ -462,6 +471,10 @@ mod tests {
 
     #[test]
     fn knobs_are_axes_by_their_proper_names() {
+        let list = |text: &str| planned(&[text], Some(&two_cpus())).unwrap().cells[0].params["cpus"].to_string();
+        assert_eq!(list("t:threads=1,cpus=1-2"), "1+2");
+        assert_eq!(list("t:threads=1,cpus=[1-2,4]"), "1+2+4");
+        assert_eq!(list(r#"t:threads=1,cpus="1-2,4""#), "1+2+4");
         let plan = planned(&["t:threads=1,knobs.thp=[always,never]"], Some(&two_cpus())).unwrap();
         let case = |value| format!("Localhost/t/0000:knobs.thp-enabled={value},rw=read,threads=1");
         assert_eq!(names(&plan), ["always", "never"].map(case));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Group, PutBack, Scratch, Worker};
+use wb_agent::{Group, PutBack, Scratch, Teardown, Worker};
 use wb_fleet::{Address, Options, Params, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::Tuned;
@@ -108,8 +108,9 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
             Ok(Applied { standing, guests, consoles, group, kept })
         }
         Err(why) => {
-            if let Err(error) = group.teardown().await {
-                (means.told)(host.worker.name(), format!("not all is as it was: {error}"));
+            let fault = group.teardown().await.map_or_else(|error| Some(error.to_string()), |teardown| teardown.fault);
+            if let Some(fault) = fault {
+                (means.told)(host.worker.name(), format!("not all is as it was: {fault}"));
             }
             Err(failed(why))
         }
@@ -193,7 +194,11 @@ impl Applied {
             drop(keys);
         }
         match torn {
-            Ok(teardown) => Ok(teardown.put_back),
+            Ok(Teardown { put_back, fault: None, .. }) => Ok(put_back),
+            Ok(Teardown { put_back, fault: Some(fault), .. }) => {
+                let restored = put_back.into_iter().map(|one| one.what).collect();
+                Err(ProfileError { profile: standing.name, host, why: Box::new(Why::NotRestored { fault, restored }) })
+            }
             Err(error) => Err(ProfileError { profile: standing.name, host, why: Box::new(error.into()) }),
         }
     }

@@ -36,6 +36,14 @@ pub enum Why {
         /// What says whether it is so.
         is: String,
     },
+    /// Something that could not be put back.
+    #[error("{fault}; put back all the same: {}", .restored.join(", "))]
+    NotRestored {
+        /// What, and why.
+        fault: String,
+        /// What was put back.
+        restored: Vec<String>,
+    },
     /// A program that is not there.
     #[error("there is no program `{program}`: `apt-get install {package}` brings it")]
     NoProgram {

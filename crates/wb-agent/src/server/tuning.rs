@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 
 use wb_knobs::KnobSet;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
-use wb_sys::undo::{Change, Step, UndoError, Undone};
+use wb_sys::undo::{Change, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
@@ -51,22 +51,28 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
             return left;
         }
     }
-    match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
-        Ok(undone) => {
-            left.put_back = undone.into_iter().map(put_back).collect();
-            left.put_back.iter().for_each(|PutBack { what, how }| {
-                tell(&format!("note: a run that was killed had changed {what}: {how}"));
-            });
-        }
+    let (undone, error) = match UndoLog::open(root, BY) {
         // Somebody who is alive has them.
-        Err(UndoError::Held { .. }) => {}
-        Err(error) => {
-            let fault = format!("what a run that was killed had changed is not put back: {error}");
-            tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-        }
-    }
+        Err(UndoError::Held { .. }) => return left,
+        Err(error) => (Vec::new(), Some(error)),
+        Ok(mut log) => parted(log.revert_where(is_ours)),
+    };
+    left.put_back = undone;
+    left.put_back.iter().for_each(|PutBack { what, how }| {
+        tell(&format!("note: a run that was killed had changed {what}: {how}"));
+    });
+    left.fault = error.map(|error| format!("what a run that was killed had changed is not put back: {error}"));
+    left.fault.iter().for_each(|fault| tell(&format!("warning: {fault}")));
     left
+}
+
+/// What was put back, and why not all of it.
+fn parted(reverted: Result<Vec<(Change, Undone)>, RevertError>) -> (Vec<PutBack>, Option<UndoError>) {
+    let (undone, error) = match reverted {
+        Ok(undone) => (undone, None),
+        Err(mut error) => (std::mem::take(&mut error.undone), Some(error.into())),
+    };
+    (undone.into_iter().map(put_back).collect(), error)
 }
 
 fn put_back((change, how): (Change, Undone)) -> PutBack {
@@ -115,13 +121,14 @@ impl Agent {
         result.map_err(|error| refused(&error))
     }
 
-    /// Puts back what was changed under these numbers.
-    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> Result<Vec<PutBack>, Fault> {
+    /// Puts back what was changed under these numbers; what became of it, and why not all of it.
+    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> (Vec<PutBack>, Option<String>) {
         let mut held = self.log.borrow_mut();
-        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return Ok(Vec::new()) };
+        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return (Vec::new(), None) };
         let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));
         Self::let_go(&mut held);
-        undone.map(|all| all.into_iter().map(put_back).collect()).map_err(|error| refused(&error))
+        let (undone, error) = parted(undone);
+        (undone, error.map(|error| error.to_string()))
     }
 
     /// Others may change the machine again once nothing of ours is changed.

@@ -22,6 +22,9 @@ pub struct Teardown {
     /// What was changed for the group, the last first, and what became of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<PutBack>,
+    /// Why not all of it could be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// Something that was changed for a group, once that is gone.

@@ -154,7 +154,7 @@ fn a_host_without_room_keeps_nothing_of_the_program() {
         let mount = format!("mount -t tmpfs -o size=1m lab {}", cache.display());
         with_programs(&mut fleet, programs, &mount);
         let error = refused(&fleet);
-        let size = fs::metadata(AGENT).unwrap().len();
+        let size = fleet.program().size();
         assert!(matches!(&*error.why, Why::Space { needed, .. } if needed.0 == size), "{error:?}");
         // What the host has there, as the host sees it.
         let sshd = fleet.lab.processes(HOST)[0].to_string();

@@ -4,6 +4,7 @@ mod aside;
 mod install;
 mod keys;
 mod layout;
+mod logs;
 mod virsh;
 mod virt;
 
@@ -23,6 +24,7 @@ use crate::profile::{Guests, Placement, VirtType};
 use crate::site::Site;
 
 pub(crate) use keys::Keys;
+pub use logs::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 
 use install::{Plan, format_name};
 use keys::Gate;
@@ -235,7 +237,7 @@ fn comes_by_itself(error: &FleetError) -> bool {
     use wb_fleet::Why;
     !matches!(
         error.why.as_ref(),
-        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Program { .. } | Why::NoSsh(_)
+        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Compress(_) | Why::NoSsh(_)
     )
 }
 

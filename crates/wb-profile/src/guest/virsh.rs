@@ -18,10 +18,12 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const THERE: &str = "there";
 /// Says whether a domain runs: a list that cannot be had is no empty one.
 const IS_RUNNING: &str = r#"all=$(virsh -q -c "$1" list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
-/// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too.
+/// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too. libvirt keeps a log of each
+/// domain for ever: that of one which is never seen again goes with it.
 const DOMAIN: &str = r#"
 case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; esac
-virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1
+virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1 || exit
+rm -f "/var/log/libvirt/qemu/$2.log" "/var/log/libvirt/qemu/$2.log".[0-9]
 "#;
 /// Says whether a network runs.
 const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;

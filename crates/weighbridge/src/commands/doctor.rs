@@ -16,9 +16,20 @@ pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        print_text(&drawn(&diagnosis.findings, args.all, console))?;
+        let text = drawn(&diagnosis.findings, args.all, console);
+        print_text(&(text + &remedy(&diagnosis.remedies)))?;
     }
     Ok(if diagnosis.is_quiet() { Exit::Fine } else { Exit::FellShort })
+}
+
+/// The command line that would help here.
+fn remedy(settings: &[String]) -> String {
+    if settings.is_empty() {
+        return String::new();
+    }
+    let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
+    let line = format!("{sudo}weighbridge tune apply {}", settings.join(" "));
+    format!("this makes what can be set here quiet, and `tune revert` puts it back:\n  {line}\n")
 }
 
 fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {

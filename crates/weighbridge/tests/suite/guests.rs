@@ -115,7 +115,7 @@ impl World {
         );
         // libvirt's dnsmasq keeps files from its first network on: they are none of ours.
         let files = format!(
-            "find /var/lib/libvirt /var/lib/weighbridge {} -path /var/lib/libvirt/dnsmasq -prune -o -print 2>/dev/null | sort",
+            "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -print 2>/dev/null | sort",
             self.images.display()
         );
         [

@@ -36,5 +36,6 @@ mod secrets;
 mod ssh;
 mod stdout;
 mod tally;
+mod tune;
 mod tune_guest;
 mod variants;

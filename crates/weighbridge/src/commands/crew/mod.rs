@@ -5,6 +5,7 @@ mod kernels;
 mod ready;
 mod state;
 mod targets;
+mod transfer;
 
 use std::collections::BTreeMap;
 
@@ -122,7 +123,8 @@ async fn reach(crew: &mut Crew, hosts: &[Host], flags: &HostFlags, console: &Con
         return Ok(());
     }
     let mut failed = Vec::new();
-    for connected in connect_all(hosts, &program()?, &options(flags)).await {
+    let options = Options { progress: transfer::progress(console), ..options(flags) };
+    for connected in connect_all(hosts, &program()?, &options).await {
         match connected {
             Ok(connected) => {
                 hosts::tell(&connected, console).await?;
