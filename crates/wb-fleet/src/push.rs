@@ -60,6 +60,11 @@ impl Program {
         Ok(Self { path: path.to_owned(), sha256, size })
     }
 
+    /// Its file on this machine.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The SHA-256 of its content, in hexadecimal digits.
     pub fn sha256(&self) -> &str {
         &self.sha256

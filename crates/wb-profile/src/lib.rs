@@ -26,7 +26,7 @@ pub mod usage;
 pub use apply::{Applied, HostAt, Means, Standing, apply, folders};
 pub use controller::Controller;
 pub use error::{ProfileError, Why};
-pub use guest::Made;
+pub use guest::{Made, console};
 pub use profile::{Named, Profile};
 pub use shelf::{BadProfile, Shelf};
 pub use usage::{BadUse, asked};

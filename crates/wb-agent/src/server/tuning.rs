@@ -9,7 +9,7 @@ use wb_sys::undo::{Change, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
-use crate::worker::{LeftBehind, PutBack};
+use crate::worker::{LeftBehind, PutBack, StillChanged};
 
 use super::Agent;
 
@@ -38,35 +38,41 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
+/// Puts back what an agent that was killed has left changed, and reports it. What cannot be put back is named.
 pub(super) fn restore(root: &SysRoot) -> LeftBehind {
-    let mut left = LeftBehind::default();
+    let changed = |error: &UndoError| StillChanged {
+        what: still_changed(root),
+        why: error.to_string(),
+        is_held: matches!(error, UndoError::Held { .. }),
+    };
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
-        Ok(_) => return left,
-        Err(error) => {
+        Ok(_) => return LeftBehind::default(),
+        Err(error) if matches!(refused(&error), Fault::NotRoot) => {
             let fault = format!("whether a run that was killed has left something changed is not known: {error}");
             tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-            return left;
+            return LeftBehind { fault: Some(fault), ..LeftBehind::default() };
         }
+        Err(error) => return LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
     match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
         Ok(undone) => {
-            left.put_back = undone.into_iter().map(put_back).collect();
-            left.put_back.iter().for_each(|PutBack { what, how }| {
+            let put_back: Vec<PutBack> = undone.into_iter().map(put_back).collect();
+            put_back.iter().for_each(|PutBack { what, how }| {
                 tell(&format!("note: a run that was killed had changed {what}: {how}"));
             });
+            LeftBehind { put_back, ..LeftBehind::default() }
         }
-        // Somebody who is alive has them.
-        Err(UndoError::Held { .. }) => {}
-        Err(error) => {
-            let fault = format!("what a run that was killed had changed is not put back: {error}");
-            tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-        }
+        // Of a run that ended meanwhile nothing is left.
+        Err(UndoError::Held { .. }) if still_changed(root).is_empty() => LeftBehind::default(),
+        Err(error) => LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
-    left
+}
+
+/// What runs have changed on a machine and not put back; nothing where the log cannot be read.
+fn still_changed(root: &SysRoot) -> Vec<String> {
+    let changes = UndoLog::changes(root).unwrap_or_default();
+    changes.iter().filter(|change| is_ours(change)).map(|change| change.step.what()).collect()
 }
 
 fn put_back((change, how): (Change, Undone)) -> PutBack {
