@@ -190,6 +190,14 @@ impl FleetError {
             Why::Space { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
             }
+            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
+                "may programs be executed where its cache is? on a file system that is mounted noexec they may not; \
+                 XDG_CACHE_HOME, set there, moves the cache"
+                    .to_owned()
+            }
+            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
+                "free some space in /var/lib and in the folder for temporary files there".to_owned()
+            }
             Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
             Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),
             _ => return None,

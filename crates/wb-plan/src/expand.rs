@@ -46,7 +46,7 @@ pub fn expand(
         };
         let (cast, given) = Cast::of(request, declaration)?;
         let involved = workers.map(|workers| cast.involved(request, workers)).transpose()?.unwrap_or_default();
-        let facts = |worker: &WorkerName| Some((worker.clone(), workers?.facts(worker)?.ok()?));
+        let facts = |worker: &WorkerName| Some((worker.clone(), workers?.latest_facts(worker)?));
         let involved = involved.iter().filter_map(facts).collect();
         let context = Context { request, given, cast, declaration, catalogue, workers, involved, sampling };
         for (case, params, open) in context.combinations()? {

@@ -67,7 +67,7 @@ pub struct Applied {
     /// What it is like.
     pub standing: Standing,
     /// The workers of its guests; the host itself measures where there are none.
-    pub guests: Vec<Worker>,
+    guests: Vec<Worker>,
     /// Where on the host their consoles are.
     consoles: Vec<String>,
     group: Group,
@@ -177,6 +177,12 @@ impl Applied {
         all
     }
 
+    /// The guests with how they were made and where on the host their consoles are.
+    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &Made, &str)> {
+        let made = self.standing.guests.iter().zip(&self.consoles);
+        self.guests.iter().zip(made).map(|(guest, (made, console))| (guest, made, console.as_str()))
+    }
+
     /// Puts the host back; what became of each change, the last first.
     ///
     /// # Errors
@@ -190,8 +196,9 @@ impl Applied {
         }
         let torn = group.teardown().await;
         if let Some((folder, keys)) = kept {
+            // What is not removed now is removed by the next agent.
             let _ = folder.close().await;
-            drop(keys);
+            let _ = keys.close().await;
         }
         match torn {
             Ok(Teardown { put_back, fault: None, .. }) => Ok(put_back),

@@ -26,7 +26,7 @@ pub mod usage;
 pub use apply::{Applied, HostAt, Means, Standing, apply, folders};
 pub use controller::Controller;
 pub use error::{ProfileError, Why};
-pub use guest::{GuestLog, GuestLogs, Made, guest_logs, remove_guest_logs};
+pub use guest::{GuestLog, GuestLogs, Made, console, guest_logs, remove_guest_logs};
 pub use profile::{Named, Profile};
 pub use shelf::{BadProfile, Shelf};
 pub use usage::{BadUse, asked};

@@ -126,7 +126,7 @@ impl Means<'_> {
 
     async fn one(self, cell: &Measuring, team: &Team, name: &WorkerName) -> Result<Site, Failure> {
         let gone = || Failure::refused(format!("there is no worker `{name}`"));
-        let Member { worker, facts, address } = self.crew.get(name).ok_or_else(gone)?;
+        let Member { worker, facts, address, .. } = self.crew.get(name).ok_or_else(gone)?;
         let group = worker.group_with(found(cell)?).await.map_err(lost)?;
         let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
         let site = Site::new(group, Arc::clone(facts), cell.placement.clone(), limit, self.cancel.clone());

@@ -64,6 +64,9 @@ pub struct CellResult {
     pub summary: String,
     /// Its effective parameters, defaults and resolved ones included.
     pub params: Params,
+    /// The workers that measured it at the same time; none where it was this machine alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerName>,
     /// The sampling rule it was under.
     pub rule: Rule,
     /// What is known of it.

@@ -425,9 +425,12 @@ pub(crate) struct DoctorArgs {
     /// Also what is quiet, and what this machine does not have
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Print JSON
+    /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) machines: MachineFlags,
 }
 
 const ORDERS: [(&str, &str); 2] = [

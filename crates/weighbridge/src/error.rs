@@ -93,6 +93,14 @@ pub(crate) enum Error {
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
+    /// A host on which something of a run is still changed.
+    #[error("`{host}`: {still}")]
+    StillChanged {
+        /// Which.
+        host: wb_model::WorkerName,
+        /// What, and why.
+        still: wb_agent::StillChanged,
+    },
     /// A secret that cannot be kept.
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
@@ -133,6 +141,7 @@ impl Diagnostic for Error {
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
+            Self::StillChanged { still, .. } => Some(Box::new(still.help())),
             Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
                 Some(Box::new("each line has what a setting was `before`: put that back by hand, then remove the file"))
             }

@@ -22,7 +22,7 @@ const STATE: &str = "/var/lib/weighbridge";
 #[derive(Debug)]
 pub(super) struct Exclusive {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Exclusive {
@@ -34,9 +34,11 @@ impl Exclusive {
             // Its holder before us may have removed it meanwhile: then it locks nothing.
             Ok(()) if !is_at(&file, &path) => Self::take(root, controller),
             Ok(()) => {
-                file.set_len(0)?;
-                file.write_all(&serde_json::to_vec(&Holder::new(controller.clone()))?)?;
-                Ok(Ok(Self { path, _lock: file }))
+                // Where it cannot be signed nothing of it stays.
+                let mut exclusive = Self { path, lock: file };
+                exclusive.lock.set_len(0)?;
+                exclusive.lock.write_all(&serde_json::to_vec(&Holder::new(controller.clone()))?)?;
+                Ok(Ok(exclusive))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();

@@ -9,7 +9,7 @@ use wb_sys::undo::{Change, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
-use crate::worker::{LeftBehind, PutBack};
+use crate::worker::{LeftBehind, PutBack, StillChanged};
 
 use super::Agent;
 
@@ -38,32 +38,39 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
+/// Puts back what an agent that was killed has left changed, and reports it. What cannot be put back is named.
 pub(super) fn restore(root: &SysRoot) -> LeftBehind {
-    let mut left = LeftBehind::default();
+    let changed = |error: &UndoError| StillChanged {
+        what: still_changed(root),
+        why: error.to_string(),
+        is_held: matches!(error, UndoError::Held { .. }),
+    };
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
-        Ok(_) => return left,
-        Err(error) => {
+        Ok(_) => return LeftBehind::default(),
+        Err(error) if matches!(refused(&error), Fault::NotRoot) => {
             let fault = format!("whether a run that was killed has left something changed is not known: {error}");
             tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-            return left;
+            return LeftBehind { fault: Some(fault), ..LeftBehind::default() };
         }
+        Err(error) => return LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
-    let (undone, error) = match UndoLog::open(root, BY) {
-        // Somebody who is alive has them.
-        Err(UndoError::Held { .. }) => return left,
+    let (put_back, error) = match UndoLog::open(root, BY) {
+        // Of a run that ended meanwhile nothing is left.
+        Err(UndoError::Held { .. }) if still_changed(root).is_empty() => return LeftBehind::default(),
         Err(error) => (Vec::new(), Some(error)),
         Ok(mut log) => parted(log.revert_where(is_ours)),
     };
-    left.put_back = undone;
-    left.put_back.iter().for_each(|PutBack { what, how }| {
+    put_back.iter().for_each(|PutBack { what, how }| {
         tell(&format!("note: a run that was killed had changed {what}: {how}"));
     });
-    left.fault = error.map(|error| format!("what a run that was killed had changed is not put back: {error}"));
-    left.fault.iter().for_each(|fault| tell(&format!("warning: {fault}")));
-    left
+    LeftBehind { put_back, still_changed: error.as_ref().map(changed), ..LeftBehind::default() }
+}
+
+/// What runs have changed on a machine and not put back; nothing where the log cannot be read.
+fn still_changed(root: &SysRoot) -> Vec<String> {
+    let changes = UndoLog::changes(root).unwrap_or_default();
+    changes.iter().filter(|change| is_ours(change)).map(|change| change.step.what()).collect()
 }
 
 /// What was put back, and why not all of it.

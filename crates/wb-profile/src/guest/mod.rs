@@ -105,7 +105,7 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         aside::others(&sizes, &facts, site).await?;
     }
 
-    let keys = Keys::new().await?;
+    let keys = Keys::new(site.program.path()).await?;
     let mut begun = Vec::new();
     for (at, size) in sizes.iter().enumerate() {
         let name = site.guest(at + 1);
@@ -242,7 +242,7 @@ fn comes_by_itself(error: &FleetError) -> bool {
 }
 
 /// All that a guest's console said, from the host; nothing where it said nothing or cannot be read.
-pub(crate) async fn console(host: &Worker, path: &str) -> Vec<u8> {
+pub async fn console(host: &Worker, path: &str) -> Vec<u8> {
     host.get(path, CONSOLE).await.unwrap_or_default()
 }
 

@@ -4,6 +4,7 @@ use wb_knobs::doctor::{Finding, Verdict};
 use wb_report::text::{Align, Cell, Table, Tone};
 use wb_sys::SysRoot;
 
+use super::remote::{Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::DoctorArgs;
 use crate::console::Console;
@@ -12,6 +13,11 @@ use crate::exit::Exit;
 
 /// Says what makes noise here.
 pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
+    if args.machines.are_given() {
+        let flags = [("--all", args.all), ("--json", args.json)].into_iter().filter(|(_, is_given)| *is_given);
+        let words: Vec<Word> = ["doctor"].into_iter().chain(flags.map(|(flag, _)| flag)).map(Word::plain).collect();
+        return on_hosts(&args.machines, &words, args.json, console);
+    }
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
         print_json(&diagnosis)?;

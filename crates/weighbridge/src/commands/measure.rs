@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 use wb_model::WorkerName;
-use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words, without_passwords};
+use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words};
 use wb_plan::{Plan, Workers, masked};
 use wb_profile::{Named, Profile, Standing};
 use wb_record::{RunFolder, files};
 use wb_run::environment::keep_consoles;
-use wb_run::resume::is_complete;
-use wb_run::{Job, Publisher, Referee, RunEnd};
+use wb_run::resume::{is_complete, recall};
+use wb_run::{Job, Publisher, Referee, RunEnd, RunError};
 use wb_study::Study;
 
 use super::crew::{Hosts, Ready, State, Unmet, close, made_ready, profiles, put, require_elsewhere, start_kernels};
@@ -214,11 +214,23 @@ impl<'a> Measuring<'a> {
         let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
-            Some(Ok(plan)) => self.measured(plan, &state, means, ends).await,
+            Some(Ok(plan)) => match self.measured(plan, &state, means, ends).await {
+                // Guests are of this profile alone: the others can be measured all the same.
+                Err(error @ Error::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
+                    error.warn();
+                    ends.unmet += 1;
+                    Ok(RunEnd::Finished)
+                }
+                measured => measured,
+            },
         };
         let kept = keep_consoles(self.folder, &named.name, &state.consoles().await);
-        if !state.revert().await {
-            ends.unmet += 1;
+        let changed = state.revert().await;
+        ends.unmet += usize::from(!changed.is_empty());
+        for host in &changed {
+            if let Err(error) = hosts.replace_agent(host).await {
+                error.warn();
+            }
         }
         let end = measured?;
         kept?;
@@ -291,7 +303,9 @@ impl<'a> Measuring<'a> {
         if !state.crew.members.is_empty() {
             self.ready.set_up_workers(self.folder, &mut state.crew).await?;
         }
-        let plan = plan(&state.crew.workers(), named)?;
+        let mut workers = state.crew.workers();
+        recall(self.folder, &named.name, &mut workers)?;
+        let plan = plan(&workers, named)?;
         secrets::refuse_in_names(&plan)?;
         Ok(plan)
     }
@@ -374,7 +388,7 @@ fn unrecordable(what: &str, error: &serde_json::Error) -> Error {
 
 /// What is recorded of what the user said of the run.
 fn recorded(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let shown = |(name, value): (&String, &String)| (name.clone(), without_passwords(&masked_value(name, value)));
+    let shown = |(name, value): (&String, &String)| (name.clone(), masked_words(&masked_value(name, value)));
     metadata.iter().map(shown).collect()
 }
 

@@ -16,6 +16,7 @@ mod plan;
 mod profile;
 mod publish;
 mod read;
+mod remote;
 mod report;
 mod run;
 mod schema;

@@ -13,6 +13,7 @@ use wb_report::text::{Align, Cell, Style, Table, Tone};
 use wb_sys::undo::{Change, Reset, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
+use super::remote::{Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
 use crate::console::Console;
@@ -21,6 +22,18 @@ use crate::exit::Exit;
 
 /// Carries out what was asked of it.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
+    let (name, what, machines, json) = match command {
+        TuneCommand::Status(args) => ("status", &args.what[..], &args.machines, args.json),
+        TuneCommand::Apply(args) => ("apply", &args.what[..], &args.machines, args.json),
+        TuneCommand::Revert(args) => ("revert", &[][..], &args.machines, args.json),
+    };
+    if machines.are_given() {
+        // A mistake is reported once, before anything is done.
+        meant(what)?;
+        let words = ["tune", name].into_iter().chain(json.then_some("--json")).map(Word::plain);
+        let words: Vec<Word> = words.chain(what.iter().map(|what| word(what))).collect();
+        return on_hosts(machines, &words, json, console);
+    }
     match command {
         TuneCommand::Status(args) => status(args, console),
         TuneCommand::Apply(args) => set(args, console),
@@ -195,14 +208,26 @@ fn is_alike(one: &Tuned, next: &Tuned) -> bool {
     (&one.knob, &one.was, &one.wanted, &one.outcome) == (&next.knob, &next.was, &next.wanted, &next.outcome)
 }
 
+/// A set as other machines take it: those of the user's are files of this one.
+fn word(what: &str) -> Word {
+    let own = sets_folder().map(|folder| folder.join(format!("{what}.toml"))).filter(|file| file.is_file());
+    let is_file = !what.contains('=') && (what.contains('/') || what.ends_with(".toml"));
+    let file = if is_file { Some(PathBuf::from(what)) } else { own };
+    file.map_or_else(|| Word::plain(what), Word::File)
+}
+
+/// The folder with the user's sets.
+fn sets_folder() -> Option<PathBuf> {
+    std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .map(|config| config.join("weighbridge/knobs.d"))
+}
+
 /// Every set there is, shipped and the user's.
 pub(crate) fn all_sets() -> Result<Vec<KnobSet>, Error> {
     let mut sets = KnobSet::shipped();
-    let folder = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|config| config.join("weighbridge/knobs.d"));
-    for path in folder.map_or(Ok(Vec::new()), |folder| files_of_sets(&folder))? {
+    for path in sets_folder().map_or(Ok(Vec::new()), |folder| files_of_sets(&folder))? {
         let set = read(&path)?;
         sets.retain(|known| known.name != set.name);
         sets.push(set);

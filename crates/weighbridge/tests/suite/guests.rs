@@ -251,6 +251,11 @@ fn a_killed_run_leaves_no_guest() {
     eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
     let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
+    let keys = || {
+        let folder = world.lab.path("").display().to_string();
+        world.libvirt.says(&["sh", "-c", &format!("find {folder}/weighbridge-* -name key 2>/dev/null; true")]).unwrap()
+    };
+    assert!(keys().contains("weighbridge-"), "the key that opens the guest");
     // nsenter has a child in the other namespace of processes: the program itself, and its agent below.
     let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
     assert!(all.lines().count() >= 2, "{all}");
@@ -262,7 +267,7 @@ fn a_killed_run_leaves_no_guest() {
     let reverted = world.lab.ran(&mut world.command(&["profile", "revert"]));
     assert_eq!(reverted.code, 0, "{}", reverted.seen());
     assert!(reverted.out.contains("the guest vm1: it is as it was"), "{}", reverted.seen());
-    assert_eq!(listed().trim(), "");
+    assert_eq!((listed().trim(), keys().as_str()), ("", ""));
     assert_eq!(world.libvirt.says(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
 

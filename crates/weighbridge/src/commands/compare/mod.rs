@@ -2,6 +2,7 @@
 
 mod builds;
 mod drawn;
+mod isa;
 mod model;
 mod others;
 
@@ -89,6 +90,14 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     if is_emulation_in_the_way(&outcome) {
         crate::console::tell!("note: figures of machines in software are not held against those of hardware");
         crate::console::tell!("help: --allow-emulated does so all the same");
+    }
+    if let Some(isa::CommonIsa { isa, measured, command }) = isa::common(&outcome) {
+        let measured: Vec<&str> = measured.into_iter().map(|isa| isa.name()).collect();
+        crate::console::tell!(
+            "note: figures with different instruction sets ({}) are not compared",
+            measured.join(", ")
+        );
+        crate::console::tell!("help: all these machines have {isa}: `{command}` measures with it");
     }
     if outcome.exit == Exit::Nothing.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();

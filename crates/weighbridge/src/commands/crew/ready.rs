@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tokio::sync::watch;
-use wb_agent::PutBack;
-use wb_model::Nanos;
+use wb_agent::{LeftBehind, PutBack};
+use wb_model::{Nanos, WorkerName};
 use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
 use wb_profile::script::Script;
@@ -81,7 +81,7 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     };
     let mut hosts = assembled(asked, left_out, flags, console).await?;
     require_some(&hosts.crew)?;
-    tell_left_behind(&hosts).await?;
+    leave_out_changed(&mut hosts).await?;
     if let Some(script) = &ready.host_script {
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
         let (program, options) = (program()?, options(flags));
@@ -92,22 +92,46 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     Ok(hosts)
 }
 
-/// Tells what runs that were killed had left changed on other hosts. Of this machine its agent tells.
-async fn tell_left_behind(hosts: &Hosts) -> Result<(), Error> {
-    for host in &hosts.others {
-        let Some(member) = hosts.crew.members.iter().find(|member| *member.worker.name() == host.name) else {
-            continue;
-        };
+/// Leaves out the hosts on which something of a run is still changed, since they are not what they would be described as;
+/// reports what runs that were killed had left on the others. Of this machine its agent reports that.
+///
+/// # Errors
+/// When no other host is left.
+async fn leave_out_changed(hosts: &mut Hosts) -> Result<(), Error> {
+    let mut last = None;
+    for member in hosts.crew.members.clone() {
+        let name = member.worker.name().clone();
         let left = member.worker.left_behind().await?;
-        for PutBack { what, how } in left.put_back {
-            crate::console::tell!("note: `{}`: a run that was killed had changed {what}: {how}", host.name);
+        if hosts.others.iter().any(|host| host.name == name) {
+            report_left_behind(&name, &left);
         }
-        if let Some(fault) = left.fault {
-            crate::console::tell!("warning: `{}`: {fault}", host.name);
-            crate::console::tell!("help: what is measured there may not be what the host is like by itself");
+        if let Some(still) = left.still_changed {
+            hosts.crew.leave(&name, still.to_string());
+            // Nothing was done with it: how it ends is of no interest.
+            let _ = member.worker.close().await;
+            if let Some(error) = last.replace(Error::StillChanged { host: name, still }) {
+                error.warn();
+            }
         }
     }
-    Ok(())
+    match last {
+        Some(error) if hosts.crew.members.is_empty() => Err(error),
+        last => {
+            last.iter().for_each(Error::warn);
+            Ok(())
+        }
+    }
+}
+
+/// Reports what runs that were killed had left changed on a host.
+pub(super) fn report_left_behind(host: &WorkerName, left: &LeftBehind) {
+    for PutBack { what, how } in &left.put_back {
+        crate::console::tell!("note: `{host}`: a run that was killed had changed {what}: {how}");
+    }
+    if let Some(fault) = &left.fault {
+        crate::console::tell!("warning: `{host}`: {fault}");
+        crate::console::tell!("help: what is measured there may not be what the host is like by itself");
+    }
 }
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {

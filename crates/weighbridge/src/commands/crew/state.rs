@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use wb_agent::{PutBack, Worker};
 use wb_model::{ProfileName, WorkerName};
 use wb_profile::{Applied, HostAt, Means, Named, Profile, ProfileError, Shelf, Standing, apply};
+use wb_run::crew::GuestConsole;
 use wb_run::{Crew, Member};
 use wb_sys::undo::Undone;
 
@@ -112,9 +113,10 @@ async fn enter(crew: &mut Crew, host: &Member, applied: &Applied) -> Result<(), 
         crew.members.push(host.clone());
         return Ok(());
     }
-    for (guest, made) in applied.guests.iter().zip(&applied.standing.guests) {
+    for (guest, made, path) in applied.guests() {
         let address = Some(made.address.clone());
-        crew.members.push(Member { address, ..Member::of(Worker::clone(guest)).await? });
+        let console = Some(GuestConsole { host: host.worker.clone(), path: path.to_owned() });
+        crew.members.push(Member { address, console, ..Member::of(Worker::clone(guest)).await? });
     }
     crew.below.push(host.clone());
     Ok(())
@@ -123,7 +125,7 @@ async fn enter(crew: &mut Crew, host: &Member, applied: &Applied) -> Result<(), 
 /// What a name of a host or group means: guests, where a host has some, are meant by its name.
 fn groups(crew: &mut Crew, hosts: &Hosts, applied: &[Applied]) {
     let guests = |host: &WorkerName| {
-        let of_host = applied.iter().find(|one| one.standing.host == *host && !one.guests.is_empty());
+        let of_host = applied.iter().find(|one| one.standing.host == *host && one.guests().next().is_some());
         of_host.map(|one| one.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
     };
     for (group, members) in &hosts.crew.groups {
@@ -144,19 +146,19 @@ impl State {
         join_all(self.applied.iter().map(Applied::consoles)).await.concat()
     }
 
-    /// Brings all hosts back, and says what is not as it was found; whether all is.
-    pub(crate) async fn revert(self) -> bool {
-        let mut well = true;
+    /// Brings all hosts back, and says what is not as it was found; the hosts that could not be brought back.
+    pub(crate) async fn revert(self) -> Vec<WorkerName> {
+        let mut failed = Vec::new();
         for result in join_all(self.applied.into_iter().map(one_back)).await {
             match result {
                 Ok((host, back)) => back.iter().for_each(|one| say_left(&host, one)),
                 Err(error) => {
                     warn(&error);
-                    well = false;
+                    failed.push(error.host);
                 }
             }
         }
-        well
+        failed
     }
 }
 
