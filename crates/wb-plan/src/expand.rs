@@ -22,6 +22,9 @@ pub const WORKERS: &str = "workers";
 /// The parameter that says that the sides of a test are on different workers, where they are.
 pub const SIDES: &str = "sides";
 
+/// As the value of a whole number: how many CPUs a worker has.
+pub const WORKER_CPUS: &str = "worker-cpus";
+
 /// The cells that follow from `requests` on these workers; without any, what the machine decides stays open.
 pub fn expand(
     requests: &[Request],
@@ -116,7 +119,8 @@ type Combination = (Case, Params, BTreeMap<String, String>);
 
 impl Context<'_> {
     fn combinations(&self) -> Result<Vec<Combination>, PlanError> {
-        let given = self.given()?;
+        let mut given = self.given()?;
+        let unknown = self.count_cpus(&mut given)?;
         let fixed = |values: &(Vec<Value>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
         let singles: Params = given.iter().filter_map(|(name, v)| Some((name.clone(), fixed(v)?))).collect();
         let resolved = self.resolved(&singles)?;
@@ -125,6 +129,12 @@ impl Context<'_> {
         let knobs: Vec<Param> =
             given.keys().filter(|name| name.starts_with(KNOBS)).map(|name| knob_param(name)).collect();
         for param in self.declaration.params.iter().chain(&knobs) {
+            if unknown.contains(&param.name) {
+                if self.workers.is_none() {
+                    open.insert(param.name.clone(), "the CPUs of a worker".to_owned());
+                }
+                continue;
+            }
             let from_machine = || resolved.as_ref().and_then(|values| values.get(&param.name));
             let (values, listed) = match given.get(&param.name) {
                 Some((values, listed)) => (values.clone(), *listed),
@@ -141,6 +151,38 @@ impl Context<'_> {
             dimensions.push(Dimension { param, values, axis: param.axis || listed });
         }
         Ok(product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
+    }
+
+    /// Puts the number of a worker's CPUs where it is requested; takes out the parameters whose workers nobody knows.
+    fn count_cpus(&self, given: &mut BTreeMap<String, (Vec<Value>, bool)>) -> Result<BTreeSet<String>, PlanError> {
+        let mut unknown = BTreeSet::new();
+        for (name, (values, _)) in given.iter_mut() {
+            for value in values.iter_mut().filter(|value| **value == Value::Text(WORKER_CPUS.to_owned())) {
+                match self.worker_cpus(name)? {
+                    Some(cpus) => *value = Value::Integer(cpus),
+                    None => drop(unknown.insert(name.clone())),
+                }
+            }
+        }
+        given.retain(|name, _| !unknown.contains(name));
+        Ok(unknown)
+    }
+
+    /// How many CPUs each of the workers has that measure together; none where there are none.
+    fn worker_cpus(&self, name: &str) -> Result<Option<i64>, PlanError> {
+        let Some(((first, facts), others)) = self.involved.split_first() else { return Ok(None) };
+        let count = |facts: &Facts| facts.cpus.len() as i64;
+        match others.iter().find(|(_, other)| count(other) != count(facts)) {
+            None => Ok(Some(count(facts))),
+            Some((other, its)) => {
+                let (one, two) = (count(facts), count(its));
+                let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
+                let at = self.request.test_at.clone();
+                let label = "workers that measure together do the same";
+                Err(PlanError::at(&self.request.source, at, message, label)
+                    .with_help(format!("give `{name}` a number, or measure on one of them: `on={first}`")))
+            }
+        }
     }
 
     /// Values that follow from the machine, the same on all workers; none without any.
@@ -228,6 +270,9 @@ impl Context<'_> {
                 let message = format!("a value of `{}` is no list", param.name);
                 Err(PlanError::at(&self.request.source, written.at.clone(), message, "a list within a list")
                     .with_help(format!("`{0}=[a,b]` makes one cell per value", param.name)))
+            }
+            (ParamKind::Integer { .. }, Form::One(Value::Text(word))) if word == WORKER_CPUS => {
+                Ok(Value::Text(word.clone()))
             }
             (kind, Form::One(value)) => kind.normalise(value).map_err(|bad| self.bad_value(param, written, &bad)),
         }
@@ -516,6 +561,19 @@ mod tests {
         let plan = planned(&["t"], None).unwrap();
         assert_eq!(plan.cells[0].key, None);
         assert_eq!(plan.cells[0].open["threads"], "one per CPU");
+    }
+
+    #[test]
+    fn the_number_of_a_workers_cpus_can_be_a_value() {
+        let plan = planned(&["t:threads=worker-cpus"], Some(&two_cpus())).unwrap();
+        assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=2"]);
+        assert_eq!(plan.cells[0].key, planned(&["t:threads=2"], Some(&two_cpus())).unwrap().cells[0].key);
+        let plan = planned(&["t:threads=[1,worker-cpus]"], Some(&two_cpus())).unwrap();
+        assert_eq!(names(&plan).len(), 2);
+        let plan = planned(&["t:threads=worker-cpus"], None).unwrap();
+        assert_eq!(plan.cells[0].open["threads"], "the CPUs of a worker");
+        assert_eq!((&plan.cells[0].key, plan.cells[0].params.get("threads")), (&None, None));
+        assert!(planned(&["t:rw=worker-cpus"], Some(&two_cpus())).is_err(), "it is a number");
     }
 
     #[test]

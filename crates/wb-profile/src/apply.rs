@@ -119,7 +119,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
 
 async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
     let profile = &named.profile;
-    let mut knobs = Vec::new();
+    let mut knobs = one_thread_per_core(site).await?;
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
         knobs.extend(site.group.tune_leniently(wanted).await?);
@@ -143,6 +143,18 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
         Some(guests) => Some(guest::start(guests, site).await?),
     };
     Ok((knobs, running))
+}
+
+/// Has every core of a host run one thread where its parameters say `disable-smt`, before CPUs are counted for anything.
+async fn one_thread_per_core(site: &Site<'_>) -> Result<Vec<Tuned>, Why> {
+    if site.params.disable_smt != Some(true) {
+        return Ok(Vec::new());
+    }
+    let facts = site.group.worker().facts().await?;
+    if facts.one_cpu_per_core().len() == facts.cpus.len() {
+        return Ok(Vec::new());
+    }
+    Ok(site.group.tune(BTreeMap::from([("smt".to_owned(), "off".to_owned())])).await?)
 }
 
 /// That a command was carried out says nothing of what came of it.

@@ -40,17 +40,33 @@ impl Site<'_> {
         WorkerName::new(&name).unwrap_or_else(|_| host.clone())
     }
 
-    /// The text of an asset: a file by its path, or in the first of the folders that has it, or the text itself where
-    /// it is no name.
+    /// The text of an asset: a file by its path or in the first of the folders that has it, `%(host)s` and `%(address)s`
+    /// in its name being the host's; or the text itself where it is no name.
     pub(crate) fn asset(&self, name: &str) -> Result<String, Why> {
         if name.trim_start().starts_with('<') {
             return Ok(name.to_owned());
         }
         let host = self.group.worker().name().to_string();
-        let named = name.replace("%(host)s", &host);
+        let named = of_host(name, &host, self.address.map_or(&host, |address| &address.host));
         let within = self.assets.iter().map(|folder| folder.join(&named));
         let path = [PathBuf::from(&named)].into_iter().chain(within).find(|path| path.is_file());
         let path = path.unwrap_or_else(|| Path::new(&named).to_owned());
         std::fs::read_to_string(&path).map_err(|source| Why::File { path: path.display().to_string(), source })
+    }
+}
+
+/// The name of an asset of a host.
+fn of_host(name: &str, host: &str, address: &str) -> String {
+    name.replace("%(address)s", address).replace("%(host)s", host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_assets_by_its_name_and_by_its_address() {
+        assert_eq!(of_host("libvirt/%(host)s.xml", "a", "10.0.0.1"), "libvirt/a.xml");
+        assert_eq!(of_host("libvirt/%(address)s-tuned.xml", "a", "10.0.0.1"), "libvirt/10.0.0.1-tuned.xml");
     }
 }

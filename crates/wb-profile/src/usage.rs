@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wb_knobs::KnobSet;
-use wb_model::{Bytes, Nanos};
+use wb_model::{Bytes, Nanos, ProfileName};
 use wb_plan::nearest::nearest;
 
 use crate::image::{Format, Image};
@@ -53,7 +53,9 @@ impl BadUse {
                 let near = did_you_mean(near.as_deref());
                 Some(format!("{near}a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
             }
-            Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
+            Self::Twice { name } => Some(format!(
+                "name the other: `{name}:{{\"name\": \"{name}2\"}}`, or write a profile of your own: NAME.toml"
+            )),
             Self::Set { near, .. } => {
                 Some(format!("{}`weighbridge tune status` lists the sets", did_you_mean(near.as_deref())))
             }
@@ -65,6 +67,7 @@ impl BadUse {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Params {
+    name: Option<ProfileName>,
     force_guest_cpus: Option<u32>,
     force_guest_mem: Option<u64>,
     force_no_vms: Option<u32>,
@@ -86,7 +89,8 @@ struct Params {
     tests: Option<Vec<String>>,
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
+    "name",
     "force-guest-cpus",
     "force-guest-mem (MiB)",
     "force-no-vms",
@@ -181,7 +185,8 @@ impl Words {
 }
 
 impl Params {
-    fn say(self, Named { profile, .. }: &mut Named) -> Result<(), String> {
+    fn say(self, Named { name, profile }: &mut Named) -> Result<(), String> {
+        *name = self.name.unwrap_or_else(|| name.clone());
         profile.sets = self.sets.unwrap_or(std::mem::take(&mut profile.sets));
         profile.tests = self.tests.or(profile.tests.take());
         profile.knobs.extend(self.knobs);
@@ -238,6 +243,13 @@ mod tests {
         let guests = all[1].profile.guests.as_ref().unwrap();
         assert_eq!((guests.cpus, guests.memory), (Some(2), Some(Bytes(512 << 20))));
         assert_eq!(guests.virt_install_extra, "--x a,b}");
+    }
+
+    #[test]
+    fn a_profile_can_have_another_name() {
+        let all = asked_of(&["Localhost", r#"Localhost:{"name":"Quiet","knobs":{"thp":"never"}}"#]).unwrap();
+        assert_eq!((all[1].name.as_str(), all[1].profile.knobs.len()), ("Quiet", 1));
+        assert!(asked_of(&[r#"Localhost:{"name":"a/b"}"#]).unwrap_err().contains("`a/b` is not a name"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wb_compare::outcome::{Checked, Decided, History, Method, Outcome, Statistics};
 use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
-use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
+use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
 use wb_compare::{Read, SampleCounts};
 use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
@@ -27,6 +27,26 @@ pub(crate) use others::{analyze, nearest, strip};
 
 /// Over what the tables of averages are, in their order.
 const AVERAGES: [&str; 3] = ["case", "metric", "profile"];
+
+/// The verdicts by tolerance whose scores are summed up, in the order in which run-perf has them.
+const SCORES: [(&str, &[Status]); 6] = [
+    (
+        "total",
+        &[
+            Status::Improvement,
+            Status::MinorGain,
+            Status::Regression,
+            Status::MinorLoss,
+            Status::Equal,
+            Status::Changed,
+        ],
+    ),
+    ("gains", &[Status::Improvement]),
+    ("minor gains", &[Status::MinorGain]),
+    ("equals", &[Status::Equal]),
+    ("minor losses", &[Status::MinorLoss]),
+    ("losses", &[Status::Regression]),
+];
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
@@ -85,7 +105,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         let shown = if args.verbose { Shown::All } else { Shown::Changes };
         let averages: Vec<Averages<'_>> =
             AVERAGES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
-        print_text(&text(&outcome, &asked(args), &averages, shown, console.out))?;
+        let decides = outcome.checks.iter().any(|check| check.decided_by == Method::Tolerance);
+        let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.spread(last, statuses)));
+        let scores = if decides { &scores[..] } else { &[] };
+        print_text(&text(&outcome, &asked(args), &averages, scores, shown, console.out))?;
     }
     if is_emulation_in_the_way(&outcome) {
         crate::console::tell!("note: figures of machines in software are not held against those of hardware");

@@ -21,9 +21,9 @@ use crate::error::Error;
 /// What is done to machines first.
 pub(crate) struct Ready {
     provisioners: Vec<Provisioner>,
-    host_script: Option<Script>,
+    host_scripts: Vec<Script>,
     reboot: Option<Nanos>,
-    worker_script: Option<Script>,
+    worker_scripts: Vec<Script>,
     limit: Nanos,
     /// How long a reboot may take.
     pub(crate) reboot_limit: Nanos,
@@ -34,23 +34,25 @@ impl Ready {
     pub(crate) fn read(flags: &ReadyFlags) -> Result<Self, Error> {
         let usage = |what: String| Error::Usage { what, help: "docs/provisioning.md has all of it".to_owned() };
         let provisioner = |text: &String| text.parse::<Provisioner>().map_err(|error| usage(error.to_string()));
-        let script = |given: &Option<String>| {
+        let scripts = |given: &Option<String>, packages: &[String]| {
             let read = given.as_deref().map(Script::read).transpose();
-            read.map_err(|error| usage(error.to_string()))
+            let install = (!packages.is_empty()).then(|| Script::of_packages(packages));
+            let all = read.map(|script| script.into_iter().chain(install).collect());
+            all.map_err(|error| usage(error.to_string()))
         };
         Ok(Self {
             provisioners: flags.provisioner.iter().map(provisioner).collect::<Result<_, _>>()?,
-            host_script: script(&flags.host_setup_script)?,
+            host_scripts: scripts(&flags.host_setup_script, &flags.host_rpms)?,
             reboot: flags.host_setup_script_reboot.then_some(flags.reboot_limit),
-            worker_script: script(&flags.worker_setup_script)?,
+            worker_scripts: scripts(&flags.worker_setup_script, &flags.worker_rpms)?,
             limit: flags.script_limit,
             reboot_limit: flags.reboot_limit,
         })
     }
 
-    /// Runs the script of workers on these: hosts, or guests that came to be since.
+    /// Runs the scripts of workers on these: hosts, or guests that came to be since.
     pub(crate) async fn set_up_workers(&self, folder: &Path, crew: &mut Crew) -> Result<(), Error> {
-        if let Some(script) = &self.worker_script {
+        for script in &self.worker_scripts {
             set_up_workers(folder, script, self.limit, crew, &mut tell).await?;
         }
         require_some(crew)
@@ -82,8 +84,9 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     let mut hosts = assembled(asked, left_out, flags, console).await?;
     require_some(&hosts.crew)?;
     leave_out_changed(&mut hosts).await?;
-    if let Some(script) = &ready.host_script {
-        let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
+    for (at, script) in ready.host_scripts.iter().enumerate() {
+        let is_last = at + 1 == ready.host_scripts.len();
+        let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot.filter(|_| is_last) };
         let (program, options) = (program()?, options(flags));
         let ways = Ways { hosts: &hosts.others, program: &program, options: &options };
         set_up_hosts(folder, &setup, &ways, &mut hosts.crew, &mut tell).await?;

@@ -67,7 +67,8 @@ pub(crate) async fn put(
     unmet: Unmet,
     console: &Console,
 ) -> Result<State, Error> {
-    if named.profile.is_plain() {
+    let disables_smt = hosts.all().any(|(_, reached)| reached.params.disable_smt == Some(true));
+    if named.profile.is_plain() && !disables_smt {
         return Ok(State { crew: hosts.crew.clone(), standings: Vec::new(), applied: Vec::new() });
     }
     let (options, program, sets) = (super::options(flags), super::program()?, all_sets()?);
@@ -110,7 +111,8 @@ pub(crate) async fn put(
 /// Has those measure that a host in its profile offers.
 async fn enter(crew: &mut Crew, host: &Member, applied: &Applied) -> Result<(), Error> {
     if applied.standing.profile.guests.is_none() {
-        crew.members.push(host.clone());
+        // The profile may have changed which CPUs are online.
+        crew.members.push(Member { address: host.address.clone(), ..Member::of(host.worker.clone()).await? });
         return Ok(());
     }
     for (guest, made, path) in applied.guests() {
