@@ -10,6 +10,7 @@ use wb_model::{Class, Unit};
 use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
+use crate::source::Layout;
 use crate::names::{Name, Names, Set};
 use crate::source::{EMULATED, KEY};
 
@@ -74,6 +75,8 @@ pub struct Build {
 pub struct Run {
     /// The folder.
     pub path: PathBuf,
+    /// Whose results it holds.
+    pub layout: Layout,
     /// What was said of it, and its environment.
     pub metadata: Metadata,
     /// Tests and cells that ended in an error.

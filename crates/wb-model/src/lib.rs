@@ -24,6 +24,7 @@ pub mod surroundings;
 pub mod system;
 pub mod team;
 pub mod unit;
+pub mod wording;
 
 pub use case::{Case, unescaped};
 pub use declaration::{Declaration, Requirement, Scope};

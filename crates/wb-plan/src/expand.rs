@@ -9,6 +9,7 @@ use wb_model::{
 };
 
 use crate::cast::Cast;
+use crate::error::Errors;
 use crate::nearest::nearest;
 use crate::plan::{Cell, LeftOut, Plan};
 use crate::request::{Form, Stage, Written};
@@ -34,15 +35,48 @@ pub fn expand(
     profile: &ProfileName,
     selection: &Selection,
 ) -> Result<Plan, PlanError> {
-    let mut positions: BTreeMap<&str, u16> = BTreeMap::new();
-    let mut plan = Plan { cells: Vec::new(), left_out: Vec::new(), sampling: sampling.clone() };
-    let mut seen = BTreeSet::new();
+    let mut expansion = Expansion {
+        sampling,
+        catalogue,
+        workers,
+        profile,
+        selection,
+        positions: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        plan: Plan { cells: Vec::new(), left_out: Vec::new(), sampling: sampling.clone() },
+    };
+    let mut errors = Errors::default();
     for request in requests {
+        errors.ok(expansion.add(request));
+    }
+    errors.finish()?;
+    let mut plan = expansion.plan;
+    cut_into_blocks(&mut plan.cells, sampling.max_prepared);
+    Ok(plan)
+}
+
+/// A plan while requests are added to it.
+struct Expansion<'a> {
+    sampling: &'a Sampling,
+    catalogue: &'a dyn Catalogue,
+    workers: Option<&'a Workers>,
+    profile: &'a ProfileName,
+    selection: &'a Selection,
+    /// How many requests of a test have a position for their serial, by the test's name.
+    positions: BTreeMap<TestName, u16>,
+    seen: BTreeSet<CellId>,
+    plan: Plan,
+}
+
+impl Expansion<'_> {
+    /// Adds the cells of one request; none of them where anything is wrong with it.
+    fn add(&mut self, request: &Request) -> Result<(), PlanError> {
+        let Self { sampling, catalogue, workers, .. } = *self;
         let declaration = declaration_of(request, catalogue)?;
         let serial = match &request.id {
             Some(id) => Serial::Id(id.clone()),
             None => {
-                let position = positions.entry(declaration.name.as_str()).or_default();
+                let position = self.positions.entry(declaration.name.clone()).or_default();
                 *position += 1;
                 Serial::Position(*position - 1)
             }
@@ -54,20 +88,19 @@ pub fn expand(
         let context = Context { request, given, cast, declaration, catalogue, workers, involved, sampling };
         for (case, params, open) in context.combinations()? {
             let test = declaration.name.clone();
-            let id = CellId { profile: profile.clone(), test, serial: serial.clone(), case };
-            if !seen.insert(id.clone()) {
+            let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
+            if !self.seen.insert(id.clone()) {
                 let message = format!("the cell `{id}` is asked for twice");
                 return Err(PlanError::at(&request.source, request.test_at.clone(), message, "by this test")
                     .with_help("give each value once, and each `id=` to one test only"));
             }
-            match selection.leaves_out(&id) {
-                Some(why) => plan.left_out.push(LeftOut { id, why }),
-                None => plan.cells.push(context.cell(id, params, open)?),
+            match self.selection.leaves_out(&id) {
+                Some(why) => self.plan.left_out.push(LeftOut { id, why }),
+                None => self.plan.cells.push(context.cell(id, params, open)?),
             }
         }
+        Ok(())
     }
-    cut_into_blocks(&mut plan.cells, sampling.max_prepared);
-    Ok(plan)
 }
 
 fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalogue) -> Result<&'a Declaration, PlanError> {
@@ -216,23 +249,31 @@ impl Context<'_> {
     /// The given parameters in canonical form, under their proper names, and whether each was a list.
     fn given(&self) -> Result<BTreeMap<String, (Vec<Value>, bool)>, PlanError> {
         let mut all = BTreeMap::new();
+        let mut errors = Errors::default();
         for given in self.given.iter().copied() {
-            let knob;
-            let param = match given.name.strip_prefix(KNOBS) {
-                Some(name) => {
-                    knob = knob_param(&self.knob(given, name)?);
-                    &knob
-                }
-                None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
-            };
-            let values = self.values(param, &given.value)?;
-            if all.insert(param.name.clone(), values).is_some() {
-                let message = format!("`{}` is given twice", param.name);
-                return Err(PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
-                    .with_help(format!("`{}=[a,b]` makes one cell per value", param.name)));
+            let Some((param, values)) = errors.ok(self.one_given(given)) else { continue };
+            if all.insert(param.clone(), values).is_some() {
+                let message = format!("`{param}` is given twice");
+                let twice = PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
+                    .with_help(format!("`{param}=[a,b]` makes one cell per value"));
+                errors.push(twice);
             }
         }
+        errors.finish()?;
         Ok(all)
+    }
+
+    /// One given parameter: its proper name, its values in canonical form, and whether they were a list.
+    fn one_given(&self, given: &Given) -> Result<(String, (Vec<Value>, bool)), PlanError> {
+        let knob;
+        let param = match given.name.strip_prefix(KNOBS) {
+            Some(name) => {
+                knob = knob_param(&self.knob(given, name)?);
+                &knob
+            }
+            None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
+        };
+        Ok((param.name.clone(), self.values(param, &given.value)?))
     }
 
     fn values(&self, param: &Param, written: &Written) -> Result<(Vec<Value>, bool), PlanError> {
@@ -244,8 +285,10 @@ impl Context<'_> {
                 Err(PlanError::at(&self.request.source, written.at.clone(), message, "this list is empty"))
             }
             Form::Many(list) if !is_list || is_nested(list) => {
-                let values = list.iter().map(|entry| self.one(param, &param.kind, entry));
-                Ok((values.collect::<Result<_, _>>()?, true))
+                let mut errors = Errors::default();
+                let values = list.iter().filter_map(|entry| errors.ok(self.one(param, &param.kind, entry))).collect();
+                errors.finish()?;
+                Ok((values, true))
             }
             _ => Ok((vec![self.one(param, &param.kind, written)?], false)),
         }

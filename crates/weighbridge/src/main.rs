@@ -10,6 +10,7 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod frame;
 mod progress;
 mod secrets;
 mod telemetry;

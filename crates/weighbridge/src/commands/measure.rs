@@ -132,7 +132,7 @@ impl<'a> Measuring<'a> {
                 hosts: hosts.said(),
                 unmet,
             };
-            let mut ends = Ends::default();
+            let mut ends = Ends { begun: false, end: RunEnd::Complete, unmet: 0 };
             let mut result = Ok(());
             for named in &profiles {
                 match self.in_profile(named, &mut hosts, &means, &mut plan, &mut ends).await {
@@ -162,10 +162,6 @@ impl<'a> Measuring<'a> {
             );
         }
         let Ends { end, unmet, .. } = end?;
-        let end = end.ok_or_else(|| Error::FellShort {
-            what: "no profile could be applied".to_owned(),
-            help: "the warnings above say why".to_owned(),
-        })?;
         let run = RunFolder::open(self.folder)?;
         let study = wb_study::study(&run, &self.asked.registry)?;
         wb_study::write_results(&run, &study)?;
@@ -348,23 +344,22 @@ struct Means<'a> {
 }
 
 /// How the runs in all profiles ended.
-#[derive(Default)]
 struct Ends {
     /// Whether anything was begun to be measured.
     begun: bool,
-    /// All of them together; none where there was none.
-    end: Option<RunEnd>,
+    /// All of them together.
+    end: RunEnd,
     /// How many profiles could not be applied, or not be brought back from.
     unmet: usize,
 }
 
 impl Ends {
     fn add(&mut self, next: RunEnd) {
-        self.end = Some(match (self.end, next) {
-            (Some(RunEnd::Interrupted), _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
-            (None | Some(RunEnd::Complete), RunEnd::Complete) => RunEnd::Complete,
+        self.end = match (self.end, next) {
+            (RunEnd::Interrupted, _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
+            (RunEnd::Complete, RunEnd::Complete) => RunEnd::Complete,
             _ => RunEnd::Finished,
-        });
+        };
     }
 }
 

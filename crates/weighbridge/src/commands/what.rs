@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wb_model::{Aslr, HugePages, Value, counted};
 use wb_plan::request::{Form, Written};
-use wb_plan::{Catalogue, Cell, Given, Plan, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
+use wb_plan::{Catalogue, Cell, Given, Plan, PlanError, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
 use wb_profile::Named;
 use wb_tests::Registry;
 
@@ -48,9 +48,16 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     let plan = what.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let mut names: Vec<String> = plan.name.into_iter().collect();
     let mut requests = plan.requests;
+    let mut mistakes = Vec::new();
     for test in &what.tests {
-        requests.push(spec::parse(test)?);
+        match spec::parse(test) {
+            Ok(request) => requests.push(request),
+            Err(mistake) => mistakes.push(mistake),
+        }
         names.push(test.clone());
+    }
+    if let Some(all) = PlanError::all(mistakes) {
+        return Err(all.into());
     }
     let mut sampling = plan.sampling;
     apply_sampling(&what.sampling, &mut sampling)?;
@@ -64,6 +71,14 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         return Err(Error::Usage {
             what: format!("`{test}` is a plan, and a test is expected"),
             help: format!("write `--plan {test}`"),
+        });
+    }
+    if let Some(test) = tests.iter().find(|test| registry.declaration(test).is_none())
+        && let Some((flag, value, word)) = word_after_list(std::env::args(), test)
+    {
+        return Err(Error::Usage {
+            what: format!("unknown test `{test}`: it stands after `{flag} {value}` and is read as a test"),
+            help: format!("separate the values of {flag} by commas, or give it twice: `{flag} {value},{word}`"),
         });
     }
     requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
@@ -89,6 +104,20 @@ fn prefer_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registr
         let value = Written::one(Value::Integer(0), 0..0);
         request.given.push(Given { name: OWN_RULE[0].to_owned(), name_at: 0..0, value });
     }
+}
+
+/// The word that names a test and stands right after the value of a flag that takes a list: the flag, its value, the word.
+fn word_after_list(words: impl Iterator<Item = String>, test: &str) -> Option<(String, String, String)> {
+    const LISTS: [&str; 2] = ["--hosts", "--profiles"];
+    let words: Vec<String> = words.collect();
+    let names_test = |word: &str| word.split(':').next() == Some(test);
+    // Several words may follow: those before this one are meant for the list as well.
+    let found = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word));
+    let (at, word) = found?;
+    let flag = words[..at].iter().rposition(|word| word.starts_with('-'))?;
+    let value = words[flag + 1..at].join(",");
+    let is_list = LISTS.contains(&words[flag].as_str()) && !value.is_empty();
+    is_list.then(|| (words[flag].clone(), value, word.clone()))
 }
 
 /// Whether what is written in a test's place names a plan.

@@ -37,6 +37,7 @@ const STEADY: &str = r#"
 name = "steady"
 summary = "a figure that depends on its parameter alone"
 version = 1
+estimate = "20ms"
 command = ["sh", "-c", "sleep 0.02; printf 'figure: %d\\n' \"'$1\"", "sh", "{kind}"]
 
 [[param]]
@@ -116,6 +117,7 @@ impl Lab {
             .current_dir(self.folder.path())
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("TMPDIR", self.folder.path())
+            .env("WEIGHBRIDGE_LOCKS", self.folder.path())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command

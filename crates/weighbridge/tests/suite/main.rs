@@ -18,6 +18,7 @@ mod kills;
 mod lab;
 mod licences;
 mod machine;
+mod messages;
 mod moved;
 mod net;
 mod net_faults;
