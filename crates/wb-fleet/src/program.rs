@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
@@ -17,6 +17,7 @@ use crate::elf;
 /// The program that is put on hosts, read once.
 #[derive(Debug, Clone)]
 pub struct Program {
+    path: PathBuf,
     content: Arc<Vec<u8>>,
     sha256: String,
     compressed: Arc<OnceLock<Vec<u8>>>,
@@ -34,7 +35,12 @@ impl Program {
             None => std::fs::read(path)?,
         };
         let sha256 = Sha256::of(&content).as_str().to_owned();
-        Ok(Self { content: Arc::new(content), sha256, compressed: Arc::default() })
+        Ok(Self { path: path.to_owned(), content: Arc::new(content), sha256, compressed: Arc::default() })
+    }
+
+    /// Its file on this machine.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The SHA-256 of what is put on hosts, in hexadecimal digits.

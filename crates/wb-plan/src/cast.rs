@@ -181,6 +181,7 @@ mod tests {
         let workers = Workers {
             all: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
             groups: BTreeMap::from([("last".to_owned(), hosts.iter().skip(1).map(name).collect())]),
+            recorded: BTreeMap::new(),
         };
         let request = spec::parse(text).unwrap();
         let (cast, rest) = Cast::of(&request, &test()).unwrap();

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use wb_model::{Facts, Unit, WorkerName};
 
+/// Names and texts, in the order to show.
+pub type Rows = Vec<(String, String)>;
+
 /// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each, with the
 /// names of the workers that each was.
-pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>) -> Vec<(String, String)> {
-    let mut machines: Vec<(BTreeSet<&WorkerName>, Vec<(String, String)>)> = Vec::new();
+pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>) -> Rows {
+    let mut machines: Vec<(BTreeSet<&WorkerName>, Rows)> = Vec::new();
     for (worker, facts) in facts {
         let described = describe(facts);
         match machines.iter_mut().find(|(_, known)| *known == described) {
@@ -15,7 +18,7 @@ pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>
             None => machines.push((BTreeSet::from([worker]), described)),
         }
     }
-    let row = |(workers, described): (BTreeSet<&WorkerName>, Vec<(String, String)>)| {
+    let row = |(workers, described): (BTreeSet<&WorkerName>, Rows)| {
         let (host, others): (Vec<_>, Vec<_>) = described.into_iter().partition(|(name, _)| name == "host");
         let host = host.into_iter().map(|(_, host)| host).next().unwrap_or_default();
         let others: Vec<String> = others.into_iter().map(|(name, text)| format!("{name} {text}")).collect();
@@ -35,7 +38,7 @@ fn titled(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
 }
 
 /// What describes a machine, in the order to show; what is not known of one that others measured on is left out.
-pub fn describe(facts: &Facts) -> Vec<(String, String)> {
+pub fn describe(facts: &Facts) -> Rows {
     let size = |bytes: wb_model::Bytes| Some(Unit::new("B").figure(bytes.0 as f64).to_string()).filter(|_| bytes.0 > 0);
     let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let known = [
@@ -46,8 +49,7 @@ pub fn describe(facts: &Facts) -> Vec<(String, String)> {
         ("memory", size(facts.memory)),
         ("kernel", text(&format!("{} {}", facts.kernel, facts.arch))),
     ];
-    let mut rows: Vec<(String, String)> =
-        known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
+    let mut rows: Rows = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
     if let Some(hypervisor) = &facts.hypervisor {
         rows.push(("hypervisor".to_owned(), hypervisor.clone()));
     }

@@ -104,8 +104,10 @@ impl FromStr for Provisioner {
         }
         let given: Value = match json {
             None => Value::Object(serde_json::Map::default()),
-            Some(json) => serde_json::from_str(json)
-                .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: without_rust_types(&error.to_string()) })?,
+            Some(json) => serde_json::from_str(json).map_err(|error| BadProvisioner::Json {
+                name: name.to_owned(),
+                why: without_rust_types(&error.to_string()),
+            })?,
         };
         if !given.is_object() {
             return Err(BadProvisioner::Json { name: name.to_owned(), why: "an object is expected".to_owned() });

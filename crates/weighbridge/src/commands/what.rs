@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use wb_model::{Aslr, HugePages, Value, counted};
 use wb_plan::request::{Form, Written};
-use wb_plan::{Catalogue, Cell, Given, Plan, PlanError, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
+use wb_plan::{
+    Catalogue, Cell, Given, Plan, PlanError, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec,
+};
 use wb_profile::Named;
 use wb_tests::Registry;
 
