@@ -239,35 +239,35 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
         fs::write(queue(name), value).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let holds = || odd.map(|(name, _)| chosen(&read(&queue(name))).to_owned());
-    let wanted = odd.map(|(_, value)| value.to_owned());
-    assert_eq!(holds(), wanted);
+    let requested = odd.map(|(_, value)| value.to_owned());
+    assert_eq!(holds(), requested);
 
     let applied = lab.weighbridge(&format!("tune apply io-scheduler@{disk}=none"));
     assert_eq!(applied.code, 0, "{}", applied.seen());
     assert_ne!(read(&queue("nr_requests")), "200", "the kernel resets it");
-    for said in [
+    for line in [
         format!(
             "note: io-scheduler of {disk} has reset, until `tune revert`:\n  {} from `200` to `",
             queue("nr_requests")
         ),
         format!("\n  {}: gone are ", queue("iosched")),
     ] {
-        assert!(applied.out.contains(&said), "{}", applied.seen());
+        assert!(applied.out.contains(&line), "{}", applied.seen());
     }
     let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, holds()), (0, wanted.clone()), "{}", reverted.seen());
+    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
     assert!(reverted.out.contains(&format!("{}: `120` again", queue("iosched/read_expire"))), "{}", reverted.out);
 
     // What was asked for before stays so.
     let applied = lab.weighbridge(&format!("tune apply nr-requests@{disk}=64 io-scheduler@{disk}=none"));
     assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.seen());
     let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, holds()), (0, wanted.clone()), "{}", reverted.seen());
+    assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
 
     let quick = "--samples 1 --min-time 1ms --warm-up 0 --precision 100";
-    let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler@{disk}=none {quick} --into Q"));
+    let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler=none {quick} --into Q"));
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
-    assert_eq!(holds(), wanted, "{}", ran.seen());
+    assert_eq!(holds(), requested, "{}", ran.seen());
 
     // Less than what was asked for is a failure, which says how much there is.
     let rounded = lab.weighbridge(&format!("tune apply read-ahead@{disk}=5k"));

@@ -9,7 +9,7 @@ use wb_model::{Figure, WorkerName};
 
 use crate::console::{Console, tell};
 
-/// How long nothing more is said of a transfer that goes on.
+/// The least time between two lines about a transfer in progress.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// One host's transfer.
@@ -51,12 +51,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_is_told_in_lines() {
+    fn a_transfer_is_reported_in_lines() {
         let of = |sent: u64, total: u64| {
             line(Transfer { sent, total, size: 40_000_000 }, Duration::from_millis(1840)).to_string()
         };
-        let told = [of(0, 17_000_000), of(0, 40_000_000), of(5_000_000, 17_000_000), of(17_000_000, 17_000_000)];
-        insta::assert_snapshot!(told.join("\n"), @r"
+        let lines = [of(0, 17_000_000), of(0, 40_000_000), of(5_000_000, 17_000_000), of(17_000_000, 17_000_000)];
+        insta::assert_snapshot!(lines.join("\n"), @r"
         sending the program, 16.2 MiB compressed, 38.1 MiB unpacked
         sending the program, 38.1 MiB
         4.77 MiB of 16.2 MiB sent
