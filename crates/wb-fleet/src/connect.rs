@@ -34,7 +34,7 @@ pub struct Options {
     pub needs_root: bool,
     /// After which time without a word agent and controller give each other up.
     pub silence: Duration,
-    /// Who is told how far the program is on its way.
+    /// Reports how much of the program is sent.
     pub progress: Progress,
 }
 

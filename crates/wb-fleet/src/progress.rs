@@ -1,4 +1,4 @@
-//! How far the program is on its way to hosts.
+//! Progress of sending the program to hosts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Transfer {
 
 type Observer = dyn Fn(&WorkerName, Transfer) + Send + Sync;
 
-/// Who is told how far the program is, before its first byte and after each part of it; nobody by default.
+/// An observer of transfers, called before the first byte and after each part; none by default.
 #[derive(Clone, Default)]
 pub struct Progress(Option<Arc<Observer>>);
 

@@ -93,7 +93,7 @@ pub fn settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported
     }
 }
 
-/// A knob that is to be set for one of several targets, and it is not said for which.
+/// A knob that has several targets, one of which has to be named and is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: write {}", .forms.join(" or "))]
 pub struct Ambiguous {

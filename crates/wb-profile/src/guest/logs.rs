@@ -26,9 +26,11 @@ pub struct GuestLogs {
     pub unreadable: Option<String>,
 }
 
-/// Lists them; a libvirt that was built to keep them elsewhere is followed by `WEIGHBRIDGE_GUEST_LOGS`.
+/// Where libvirt of the system keeps them, unless it was built to do otherwise.
+const FOLDER: &str = "/var/log/libvirt/qemu";
+/// Lists them.
 const LIST: &str = r#"
-folder=${WEIGHBRIDGE_GUEST_LOGS:-/var/log/libvirt/qemu}
+folder=$1
 [ -e "$folder" ] || exit 0
 [ -r "$folder" ] && [ -x "$folder" ] || { echo "unreadable $folder"; exit 0; }
 for log in "$folder"/weighbridge-[0-9]*-*.log "$folder"/weighbridge-[0-9]*-*.log.[0-9]; do
@@ -42,12 +44,12 @@ done
 
 const LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// The logs of guests of ours on a worker's host.
+/// The logs of guests of ours on a worker's host, in this folder or where libvirt keeps them.
 ///
 /// # Errors
 /// When the worker cannot be asked.
-pub async fn guest_logs(worker: &Worker) -> Result<GuestLogs, WorkerError> {
-    let text = shell(worker, ["sh", "-c", LIST].map(str::to_owned).to_vec()).await?;
+pub async fn guest_logs(worker: &Worker, folder: Option<&str>) -> Result<GuestLogs, WorkerError> {
+    let text = shell(worker, ["sh", "-c", LIST, "sh", folder.unwrap_or(FOLDER)].map(str::to_owned).to_vec()).await?;
     Ok(parse(&text))
 }
 

@@ -68,7 +68,7 @@ impl Queue {
     }
 }
 
-fn told(undone: &[(Change, Undone)]) -> Vec<(String, Undone)> {
+fn summary(undone: &[(Change, Undone)]) -> Vec<(String, Undone)> {
     undone.iter().map(|(change, how)| (change.step.what(), how.clone())).collect()
 }
 
@@ -91,7 +91,7 @@ fn what_a_change_resets_is_reported_and_restored_with_it_in_the_right_order() {
     drop(log);
     let undone = queue.open().revert().unwrap();
     let restored = ["the scheduler", DEPTH, EXPIRE].map(|what| (what.to_owned(), Undone::Restored));
-    assert_eq!((told(&undone), queue.holds()), (restored.to_vec(), ODD.map(str::to_owned)));
+    assert_eq!((summary(&undone), queue.holds()), (restored.to_vec(), ODD.map(str::to_owned)));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_dependent_that_somebody_else_set_meanwhile_is_left_and_reported() {
     fs::write(queue.full(DEPTH), "64\n").unwrap();
     // Nothing of ours, whatever it holds.
     fs::write(queue.full(AHEAD), "88\n").unwrap();
-    let undone = told(&log.revert().unwrap());
+    let undone = summary(&log.revert().unwrap());
     assert_eq!(undone[1], (DEPTH.to_owned(), Undone::Left { found: "64".to_owned() }));
     assert_eq!(queue.holds(), ["deadline", "64", "123", "88"]);
 }
@@ -139,16 +139,16 @@ fn a_dependent_that_cannot_be_restored_is_named_and_the_rest_is_restored_and_rep
     fs::write(queue.full("/queue/stuck"), "").unwrap();
     let error = log.revert().unwrap_err();
     assert_eq!(error.failed.len(), 1);
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with(
+        message.starts_with(
             "not everything is as it was: `the scheduler` is as it was, and not everything that was reset with it: \
              `/queue/depth` holds nothing instead of `200` ("
         ),
-        "{said}"
+        "{message}"
     );
     let restored = ["the scheduler", EXPIRE, "/other"].map(|what| (what.to_owned(), Undone::Restored));
-    assert_eq!(told(&error.undone), restored);
+    assert_eq!(summary(&error.undone), restored);
     assert_eq!(fs::read_to_string(queue.full("/other")).unwrap(), "1\n");
     // It stays in the log until it can be.
     fs::remove_dir(queue.full(DEPTH)).unwrap();

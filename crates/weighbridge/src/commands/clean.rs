@@ -18,6 +18,9 @@ use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
 
+/// By this variable of the environment the logs of guests are elsewhere than libvirt keeps them by itself.
+const LOGS: &str = "WEIGHBRIDGE_GUEST_LOGS";
+
 /// How many digits of a program's hash are shown.
 const SHORT: usize = 12;
 
@@ -85,7 +88,7 @@ async fn things_of(worker: &Worker, args: &CleanArgs, console: &Console) -> Resu
         things.extend(images::cached(worker, None).await?.into_iter().map(What::Image));
     }
     if all || args.logs {
-        let GuestLogs { logs, unreadable } = guest_logs(worker).await?;
+        let GuestLogs { logs, unreadable } = guest_logs(worker, std::env::var(LOGS).ok().as_deref()).await?;
         if let Some(folder) = unreadable.filter(|_| !console.quiet) {
             let name = worker.name();
             tell!(

@@ -186,17 +186,23 @@ fn drawn(tuned: &[Tuned], style: Style) -> String {
         let cells = [one.knob.as_str(), &target, was, &one.wanted];
         table.row(cells.into_iter().map(Cell::from).chain([Cell::toned(word, tone)]).collect());
     }
-    table.draw(style) + &tuned.iter().map(|one| reset(one, style)).collect::<String>()
+    table.draw(style) + &tuned.iter().map(reset).collect::<String>()
 }
 
-/// What setting a knob has reset, in lines of their own.
-fn reset(tuned: &Tuned, style: Style) -> String {
+/// What setting a knob has reset: a line for each setting, and one for each folder of those that are gone.
+fn reset(tuned: &Tuned) -> String {
     if tuned.resets.is_empty() {
         return String::new();
     }
-    let all: Vec<String> = tuned.resets.iter().map(Reset::to_string).collect();
-    let (knob, target) = (&tuned.knob, &tuned.target);
-    style.indented(0, &format!("note: {knob} of {target} has reset {}; `tune revert` restores them", all.join(", ")))
+    let (gone, changed): (Vec<&Reset>, Vec<&Reset>) = tuned.resets.iter().partition(|reset| reset.now.is_none());
+    let mut text = format!("note: {} of {} has reset, until `tune revert`:\n", tuned.knob, tuned.target);
+    text += &changed.into_iter().map(|reset| format!("  {reset}\n")).collect::<String>();
+    let parts: Vec<(&str, &str)> = gone.into_iter().filter_map(|reset| reset.path.rsplit_once('/')).collect();
+    for of_folder in parts.chunk_by(|one, next| one.0 == next.0) {
+        let names: Vec<&str> = of_folder.iter().map(|(_, name)| *name).collect();
+        text += &format!("  {}: gone are {}\n", of_folder[0].0, names.join(", "));
+    }
+    text
 }
 
 fn is_action(knob: &str) -> bool {

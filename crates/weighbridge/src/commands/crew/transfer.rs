@@ -9,7 +9,7 @@ use wb_model::{Figure, WorkerName};
 
 use crate::console::{Console, tell};
 
-/// How long nothing more is said of a transfer that goes on.
+/// The least time between two lines about a transfer in progress.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// One host's transfer.
@@ -39,9 +39,9 @@ pub(super) fn progress(console: &Console) -> Progress {
 fn line(Transfer { sent, total, size }: Transfer, elapsed: Duration) -> String {
     let bytes = |bytes: u64| Figure { value: bytes as f64, unit: "B" };
     match sent {
-        0 if total < size => format!("the program is sent, {} compressed, {} there", bytes(total), bytes(size)),
-        0 => format!("the program is sent, {}", bytes(total)),
-        sent if sent == total => format!("the program is there after {:.1} s", elapsed.as_secs_f64()),
+        0 if total < size => format!("sending the program, {} compressed, {} unpacked", bytes(total), bytes(size)),
+        0 => format!("sending the program, {}", bytes(total)),
+        sent if sent == total => format!("sent the program in {:.1} s", elapsed.as_secs_f64()),
         sent => format!("{} of {} sent", bytes(sent), bytes(total)),
     }
 }
@@ -51,11 +51,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_is_told_in_lines() {
+    fn a_transfer_is_reported_in_lines() {
         let of = |sent: u64, total: u64| {
             line(Transfer { sent, total, size: 40_000_000 }, Duration::from_millis(1840)).to_string()
         };
-        let told = [of(0, 17_000_000), of(0, 40_000_000), of(5_000_000, 17_000_000), of(17_000_000, 17_000_000)];
-        insta::assert_snapshot!(told.join("\n"), @"");
+        let lines = [of(0, 17_000_000), of(0, 40_000_000), of(5_000_000, 17_000_000), of(17_000_000, 17_000_000)];
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        sending the program, 16.2 MiB compressed, 38.1 MiB unpacked
+        sending the program, 38.1 MiB
+        4.77 MiB of 16.2 MiB sent
+        sent the program in 1.8 s
+        ");
     }
 }
