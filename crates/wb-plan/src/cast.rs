@@ -153,6 +153,7 @@ mod tests {
         let workers = Workers {
             all: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
             groups: BTreeMap::from([("last".to_owned(), hosts.iter().skip(1).map(name).collect())]),
+            ..Workers::default()
         };
         let request = spec::parse(text).unwrap();
         let (cast, rest) = Cast::of(&request, &test()).unwrap();
