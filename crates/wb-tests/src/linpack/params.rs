@@ -192,7 +192,7 @@ mod tests {
     fn run_samples_are_pbenchs_number_of_samples() {
         let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
         let exactly = Rule::Compared { min_samples: 3, max_samples: 3 };
-        assert_eq!(rule(r#"{"run-samples": "3"}"#), Some(exactly.clone()));
+        assert_eq!(rule(r#"{"run-samples": "3"}"#), Some(exactly));
         assert_eq!((exactly.fewest(), exactly.most()), (3, 3));
         assert_eq!((rule("{}"), rule(r#"{"run-trials": "3"}"#)), (None, None));
     }
