@@ -10,8 +10,8 @@ use wb_model::{Class, Unit};
 use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
-use crate::source::Layout;
 use crate::names::{Name, Names, Set};
+use crate::source::Layout;
 use crate::source::{EMULATED, KEY};
 
 /// The builds of a comparison over the metrics that any of them has, in the order in which they were met: the first

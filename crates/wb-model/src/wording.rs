@@ -85,7 +85,10 @@ mod tests {
             (of::<bool>("1"), "invalid value `1`: expected true or false at line 1 column 1".to_owned()),
             (of::<f64>("true"), "invalid value `true`: expected a number at line 1 column 4".to_owned()),
             (of::<Vec<u8>>("3"), "invalid value `3`: expected a list at line 1 column 1".to_owned()),
-            (of::<BTreeMap<String, u8>>("3"), "invalid value `3`: expected names and values at line 1 column 1".to_owned()),
+            (
+                of::<BTreeMap<String, u8>>("3"),
+                "invalid value `3`: expected names and values at line 1 column 1".to_owned(),
+            ),
             (of::<Shape>("3"), "invalid value `3`: expected names and values at line 1 column 1".to_owned()),
             (of::<Shape>("{}"), "missing field `size` at line 1 column 2".to_owned()),
         ] {

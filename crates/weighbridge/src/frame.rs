@@ -101,12 +101,8 @@ fn window(source: &dyn SourceCode, label: &LabeledSpan) -> Option<(Window, Label
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     let (window, place) = cut(line, at - start, label.len());
-    let source = Window {
-        name: exact.name().map(str::to_owned),
-        text: window,
-        line: exact.line(),
-        column: exact.column(),
-    };
+    let source =
+        Window { name: exact.name().map(str::to_owned), text: window, line: exact.line(), column: exact.column() };
     Some((source, LabeledSpan::new(label.label().map(str::to_owned), place.0, place.1)))
 }
 

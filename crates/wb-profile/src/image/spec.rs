@@ -198,8 +198,8 @@ impl FromStr for Image {
     fn from_str(text: &str) -> Result<Self, BadImage> {
         let text = text.trim();
         if text.starts_with('{') {
-            let value: Value =
-                serde_json::from_str(text).map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?;
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?;
             return Self::try_from(value);
         }
         let image = if text == "built" || text.starts_with("built:") {

@@ -107,7 +107,8 @@ impl Text<'_> {
     /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
     pub(super) fn malformed(&self, error: &toml::de::Error) -> DefinitionError {
         let message = error.message().trim();
-        let fault = unknown_name(message).unwrap_or_else(|| Fault::new(without_rust_types(&message.replace('\n', ", "))));
+        let fault =
+            unknown_name(message).unwrap_or_else(|| Fault::new(without_rust_types(&message.replace('\n', ", "))));
         self.wrong(error.span().unwrap_or(0..0), fault)
     }
 }

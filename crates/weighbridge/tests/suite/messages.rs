@@ -158,11 +158,8 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
         let err = lab.weighbridge(line).err;
         err.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
-    let lines = [
-        "plan --plan expand.toml --no-worker",
-        "plan steady:kind=z stead:x=1",
-        "plan steady:kind= steady:id=1",
-    ];
+    let lines =
+        ["plan --plan expand.toml --no-worker", "plan steady:kind=z stead:x=1", "plan steady:kind= steady:id=1"];
     assert_snapshot!(lines.map(errors).join("\n\n"), @r"
     error: `kind` of `steady`: `d` is not one of its values
     error: `kind` of `steady`: `e` is not one of its values
