@@ -75,7 +75,7 @@ impl PlanError {
         for Self { first, others } in errors {
             for mistake in std::iter::once(*first).chain(others) {
                 // What is wrong with a key of the whole plan is found with each of its tests.
-                if !all.mistakes().any(|known| known.is_same(&mistake)) {
+                if !all.mistakes().any(|earlier| earlier.is_same(&mistake)) {
                     all.others.push(mistake);
                 }
             }
@@ -119,7 +119,7 @@ impl Diagnostic for PlanError {
     }
 }
 
-/// Collects the errors of several independent steps, so that all are told at once.
+/// Collects the errors of several independent steps, so that all are reported at once.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Vec<PlanError>);
 

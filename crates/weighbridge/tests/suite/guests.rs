@@ -324,7 +324,12 @@ fn where_libvirt_does_not_run_that_is_said() {
     let lab = Lab::new();
     let mut command = libvirt.command(&lab.path(""), PROGRAM);
     command.args(["run", "steady", "--into", "R", "--profiles", "DefaultLibvirt"]).stdin(Stdio::null());
-    let ran = lab.ran(command.env("XDG_CONFIG_HOME", lab.path("config")).env("TMPDIR", lab.path("")).env("WEIGHBRIDGE_LOCKS", lab.path("")));
+    let ran = lab.ran(
+        command
+            .env("XDG_CONFIG_HOME", lab.path("config"))
+            .env("TMPDIR", lab.path(""))
+            .env("WEIGHBRIDGE_LOCKS", lab.path("")),
+    );
     assert_eq!(ran.code, 1, "{}", ran.seen());
     assert!(ran.err.contains("libvirt does not answer") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
 }
