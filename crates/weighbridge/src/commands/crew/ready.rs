@@ -38,8 +38,10 @@ impl Ready {
             let read = given.as_deref().map(Script::read).transpose();
             read.map_err(|error| usage(error.to_string()))
         };
+        let provisioners = flags.provisioner.iter().map(provisioner).collect::<Result<Vec<_>, _>>()?;
+        provisioners.iter().try_for_each(Provisioner::require_program).map_err(wb_run::RunError::from)?;
         Ok(Self {
-            provisioners: flags.provisioner.iter().map(provisioner).collect::<Result<_, _>>()?,
+            provisioners,
             host_script: script(&flags.host_setup_script)?,
             reboot: flags.host_setup_script_reboot.then_some(flags.reboot_limit),
             worker_script: script(&flags.worker_setup_script)?,
