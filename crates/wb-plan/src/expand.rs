@@ -369,6 +369,8 @@ impl Context<'_> {
             unsupported,
             rule: self.catalogue.rule(name.as_str(), &params).unwrap_or_else(|| self.sampling.rule()),
             estimate: self.catalogue.estimate(name.as_str(), &params, self.sampling.min_time),
+            calibration_time: self.catalogue.calibration_time(name.as_str(), &params, self.sampling.min_time),
+            is_estimated: self.catalogue.is_estimated(name.as_str(), &params),
             scope: *scope,
             tools: self.request.tools.clone(),
             programs: self.request.programs.clone(),

@@ -82,15 +82,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
     let failed =
         |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
     let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
-    let site = Site {
-        group: &group,
-        params: host.params,
-        address: host.address,
-        options: means.options,
-        program: means.program,
-        assets: means.assets,
-        told: means.told,
-    };
+    let site = Site::new(&group, host, means);
     match put(named, &site, means.sets).await {
         Ok((knobs, running)) => {
             let (guests, kept) = match running {

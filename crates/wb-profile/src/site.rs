@@ -6,6 +6,7 @@ use wb_agent::Group;
 use wb_fleet::{Address, Options, Params, Program};
 use wb_model::WorkerName;
 
+use crate::apply::{HostAt, Means};
 use crate::error::Why;
 
 /// A host, and what its profile needs to know of it.
@@ -24,6 +25,21 @@ pub(crate) struct Site<'a> {
     pub(crate) assets: &'a [PathBuf],
     /// Whom to tell what takes a while.
     pub(crate) told: &'a (dyn Fn(&WorkerName, String) + Sync),
+}
+
+impl<'a> Site<'a> {
+    /// A host, whose processes and changes belong to a group.
+    pub(crate) fn new(group: &'a Group, host: &HostAt<'a>, means: &Means<'a>) -> Self {
+        Self {
+            group,
+            params: host.params,
+            address: host.address,
+            options: means.options,
+            program: means.program,
+            assets: means.assets,
+            told: means.told,
+        }
+    }
 }
 
 impl Site<'_> {

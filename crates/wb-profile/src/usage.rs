@@ -177,7 +177,7 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
     Ok(named)
 }
 
-/// Reads what is said of a profile. Each parameter is read by itself, so that a message names it as it was written.
+/// Reads the parameters of a profile. Each of them is read by itself, so that a message names it as it was written.
 fn params(given: Map<String, Value>) -> Result<Params, Fault> {
     let mut all = Map::new();
     for (written, value) in given {

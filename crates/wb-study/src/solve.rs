@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName};
-use wb_tests::{Answer, Registry, Solved};
+use wb_tests::{Answer, Registry, Solved, SolvedPoint};
 
-use crate::result::{CellResult, Curve, Line, MetricResult};
+use crate::result::{CellResult, Curve, Line, MetricResult, Point};
 use crate::together::title_suffix;
 
 /// Lets every test conclude from its own cells, one serial of the plan at a time: from the figures of all workers together,
@@ -37,8 +37,8 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Solved<'a>
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
     };
-    let line =
-        |line: &Line| (line.name.clone(), line.points.iter().map(|point| (point.x, point.y)).collect::<Vec<_>>());
+    let point = |point: &Point| SolvedPoint { x: point.x, y: point.y, spread: point.spread };
+    let line = |line: &Line| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
     let curve = |curve: &Curve| {
         let title = match worker {
             Some(worker) => curve.title.strip_suffix(&title_suffix(worker))?.to_owned(),

@@ -8,6 +8,7 @@ use wb_sys::undo::Step;
 
 use crate::error::Why;
 use crate::host::{last_lines, require, run};
+use crate::profile::VirtType;
 
 /// libvirt of the system, as root has it.
 pub(crate) const CONNECTION: &str = "qemu:///system";
@@ -74,6 +75,32 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
     group.change(step, Some(THERE.to_owned())).await?;
     Ok(())
+}
+
+/// Requires that a network is defined, whether it runs or not.
+///
+/// # Errors
+/// With what libvirt says instead.
+pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), Why> {
+    match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
+        Err(Why::Program { said, .. }) => {
+            Err(Why::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Requires that libvirt finds a program that runs guests of a type.
+///
+/// # Errors
+/// With what it says instead.
+pub(crate) async fn require_emulator(group: &Group, virt: VirtType, emulator: Option<&str>) -> Result<(), Why> {
+    let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
+    words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
+    match run(group, words).await {
+        Err(Why::Program { said, .. }) => Err(Why::NoEmulator { output: last_lines(&said, 1) }),
+        other => other.map(drop),
+    }
 }
 
 /// Has libvirt know a folder as a pool, until the group is torn down: virt-install would define one that stays.

@@ -19,6 +19,8 @@ use serde_json::Value;
 use wb_model::wording::without_rust_types;
 use wb_model::{Nanos, Sha256, WorkerName};
 
+use wb_plan::tools::is_program;
+
 pub use ansible::Ansible;
 pub use command::PerHost;
 pub use error::{BadProvisioner, ProvisionError};
@@ -64,6 +66,22 @@ impl Provisioner {
         match &self.kind {
             Kind::PerHost(per_host) => per_host.asks(),
             Kind::Ansible(_) | Kind::External(_) => Asks::default(),
+        }
+    }
+
+    /// Whether its program is on this machine; what a command names by a property of the host is not looked for.
+    ///
+    /// # Errors
+    /// When there is no such program.
+    pub fn require_program(&self) -> Result<(), ProvisionError> {
+        let (program, package) = match &self.kind {
+            Kind::PerHost(per_host) => (per_host.program(), None),
+            Kind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
+            Kind::External(_) => (Some(External::program(&self.name)), None),
+        };
+        match program.filter(|program| !is_program(program)) {
+            None => Ok(()),
+            Some(program) => Err(ProvisionError::Missing { name: self.name.clone(), program, package }),
         }
     }
 

@@ -7,14 +7,16 @@ use tokio::sync::watch;
 use wb_model::WorkerName;
 use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words};
 use wb_plan::{Plan, Workers, masked};
-use wb_profile::{Named, Profile, Standing};
+use wb_profile::{Named, Preflight, Profile, Standing};
 use wb_record::{RunFolder, files};
 use wb_run::environment::keep_consoles;
 use wb_run::resume::{is_complete, recall};
 use wb_run::{Job, Publisher, Referee, RunEnd, RunError};
 use wb_study::Study;
 
-use super::crew::{Hosts, Ready, State, Unmet, close, made_ready, profiles, put, require_elsewhere, start_kernels};
+use super::crew::{
+    Hosts, Ready, State, Unmet, close, made_ready, preflights, profiles, put, require_elsewhere, start_kernels,
+};
 use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
@@ -84,7 +86,7 @@ impl<'a> Measuring<'a> {
     ) -> Result<Self, Error> {
         secrets::declare_all(&flags.secret_from)?;
         let mut metadata: BTreeMap<String, String> = flags.metadata.iter().cloned().collect();
-        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata);
+        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata)?;
         for (name, said) in [("distro", &hosts.distro), ("guest-distro", &hosts.guest_distro)] {
             if let Some(said) = said {
                 metadata.entry(name.to_owned()).or_insert_with(|| said.clone());
@@ -120,6 +122,10 @@ impl<'a> Measuring<'a> {
         let (end, begun) = runtime()?.block_on(async {
             let cancel = cancelled_by_signals();
             let mut hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            // The first is applied at once; an hour may pass before the next.
+            for named in profiles.iter().skip(1) {
+                warn_of_obstacles(&preflights(named, &hosts, self.hosts).await?);
+            }
             let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
             let unmet = if profiles.len() > 1 { Unmet::IsRecorded } else { Unmet::Ends };
@@ -360,6 +366,16 @@ impl Ends {
             (RunEnd::Complete, RunEnd::Complete) => RunEnd::Complete,
             _ => RunEnd::Finished,
         };
+    }
+}
+
+/// Warns of hosts that cannot be put into a profile whose turn comes later.
+fn warn_of_obstacles(preflights: &[Preflight]) {
+    for Preflight { profile, host, obstacles, .. } in preflights {
+        for why in obstacles {
+            crate::console::tell!("warning: `{profile}` on `{host}` will not be measured: {why}");
+            why.help().iter().for_each(|help| crate::console::tell!("help: {help}"));
+        }
     }
 }
 

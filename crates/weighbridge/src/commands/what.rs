@@ -238,13 +238,18 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
 impl Asked {
     /// The cells that follow on these workers in a profile.
     pub(crate) fn plan(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
-        let requests = self.requests_of(named)?;
-        let plan = wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?;
+        let plan = self.cells(workers, named)?;
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }
         warn_of_budget(&plan);
         Ok(plan)
+    }
+
+    /// The same without a warning, and without an error where no cell follows.
+    pub(crate) fn cells(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
+        let requests = self.requests_of(named)?;
+        Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
     }
 
     /// The tests of a profile: its own, among which `$@` stands for those that were asked for, or just these.

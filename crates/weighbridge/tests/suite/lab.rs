@@ -37,6 +37,7 @@ const STEADY: &str = r#"
 name = "steady"
 summary = "a figure that depends on its parameter alone"
 version = 1
+estimate = "20ms"
 command = ["sh", "-c", "sleep 0.02; printf 'figure: %d\\n' \"'$1\"", "sh", "{kind}"]
 
 [[param]]

@@ -26,6 +26,7 @@ mod net_guest;
 mod net_plan;
 mod other_runs;
 mod plan;
+mod preflight;
 mod profiles;
 mod provision;
 mod publish;

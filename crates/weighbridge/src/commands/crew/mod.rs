@@ -24,7 +24,7 @@ use crate::error::Error;
 
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
-pub(crate) use self::state::{State, Unmet, localhost, profiles, put, shelf};
+pub(crate) use self::state::{State, Unmet, localhost, preflights, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";

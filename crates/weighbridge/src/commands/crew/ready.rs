@@ -40,8 +40,10 @@ impl Ready {
             let all = read.map(|script| script.into_iter().chain(install).collect());
             all.map_err(|error| usage(error.to_string()))
         };
+        let provisioners = flags.provisioner.iter().map(provisioner).collect::<Result<Vec<_>, _>>()?;
+        provisioners.iter().try_for_each(Provisioner::require_program).map_err(wb_run::RunError::from)?;
         Ok(Self {
-            provisioners: flags.provisioner.iter().map(provisioner).collect::<Result<_, _>>()?,
+            provisioners,
             host_scripts: scripts(&flags.host_setup_script, &flags.host_rpms)?,
             reboot: flags.host_setup_script_reboot.then_some(flags.reboot_limit),
             worker_scripts: scripts(&flags.worker_setup_script, &flags.worker_rpms)?,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::join_all;
 use wb_agent::{PutBack, Worker};
 use wb_model::{ProfileName, WorkerName};
-use wb_profile::{Applied, HostAt, Means, Named, Profile, ProfileError, Shelf, Standing, apply};
+use wb_profile::{Applied, HostAt, Means, Named, Preflight, Profile, ProfileError, Shelf, Standing, apply, preflight};
 use wb_run::crew::GuestConsole;
 use wb_run::{Crew, Member};
 use wb_sys::undo::Undone;
@@ -106,6 +106,22 @@ pub(crate) async fn put(
         Some(error) => Err(error.into()),
         None => Ok(State { crew, standings: applied.iter().map(|one| one.standing.clone()).collect(), applied }),
     }
+}
+
+/// Finds out on all hosts, at the same time, whether they can be put into a profile.
+pub(crate) async fn preflights(named: &Named, hosts: &Hosts, flags: &HostFlags) -> Result<Vec<Preflight>, Error> {
+    if named.profile.is_plain() {
+        return Ok(Vec::new());
+    }
+    let (options, program, sets) = (super::options(flags), super::program()?, all_sets()?);
+    let silent = |_: &WorkerName, _: String| {};
+    let means = Means { options: &options, program: &program, assets: &flags.paths, sets: &sets, told: &silent };
+    let each = hosts.all().map(|(member, reached)| {
+        let host = HostAt { worker: &member.worker, params: &reached.params, address: reached.address.as_ref() };
+        let means = &means;
+        async move { preflight(named, &host, means).await }
+    });
+    join_all(each).await.into_iter().map(|result| Ok(result?)).collect()
 }
 
 /// Has those measure that a host in its profile offers.
