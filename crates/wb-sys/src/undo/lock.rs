@@ -153,8 +153,12 @@ fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
     let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
     // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
     if Signature::read(file)?.as_ref() == Some(dead) {
-        for entry in tree::descendants(&all, &roots) {
-            tree::signal(&entry, Signal::KILL);
+        let ended = tree::descendants(&all, &roots);
+        // All are stopped first: a shell whose child is killed before it would go on with its next command.
+        for signal in [Signal::STOP, Signal::KILL] {
+            ended.iter().for_each(|entry| {
+                tree::signal(entry, signal);
+            });
         }
     }
     Ok(())

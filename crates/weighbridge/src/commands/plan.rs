@@ -26,7 +26,7 @@ pub(crate) struct Planned {
     #[serde(flatten)]
     plan: Plan,
     /// The guests that would be made, by profile and host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestsOfHost>,
 }
 

@@ -59,6 +59,11 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
         names.push(test.clone());
     }
     if let Some(all) = PlanError::all(mistakes) {
+        let heads: Vec<&str> = what.tests.iter().filter_map(|test| test.split(':').next()).collect();
+        // Without the definitions nobody knows which words are tests: then the mistakes are all there is to say.
+        if let Ok(registry) = registry_for(&heads, &what.tests_d, plan.tests_d.as_deref()) {
+            require_no_list(&heads, &registry)?;
+        }
         return Err(all.into());
     }
     let mut sampling = plan.sampling;
@@ -75,14 +80,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
             help: format!("write `--plan {test}`"),
         });
     }
-    if let Some(test) = tests.iter().find(|test| registry.declaration(test).is_none())
-        && let Some((flag, value, word)) = word_after_list(std::env::args(), test)
-    {
-        return Err(Error::Usage {
-            what: format!("unknown test `{test}`: it stands after `{flag} {value}` and is read as a test"),
-            help: format!("separate the values of {flag} by commas, or give it twice: `{flag} {value},{word}`"),
-        });
-    }
+    require_no_list(&tests, &registry)?;
     requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
     Ok(Asked {
         name: names.join(" "),
@@ -106,6 +104,20 @@ fn prefer_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registr
         let value = Written::one(Value::Integer(0), 0..0);
         request.given.push(Given { name: OWN_RULE[0].to_owned(), name_at: 0..0, value });
     }
+}
+
+/// Refuses words that are read as tests and were meant for the list of a flag before them.
+fn require_no_list(tests: &[&str], registry: &Registry) -> Result<(), Error> {
+    let unknown = tests.iter().find(|test| registry.declaration(test).is_none());
+    let Some((test, (flag, value, word))) =
+        unknown.and_then(|test| Some((test, word_after_list(std::env::args(), test)?)))
+    else {
+        return Ok(());
+    };
+    Err(Error::Usage {
+        what: format!("unknown test `{test}`: it stands after `{flag} {value}` and is read as a test"),
+        help: format!("separate the values of {flag} by commas, or give it twice: `{flag} {value},{word}`"),
+    })
 }
 
 /// The word that names a test and stands right after the value of a flag that takes a list: the flag, its value, the word.

@@ -86,7 +86,7 @@ fn a_parameter_of_a_profile_is_named_as_it_was_typed_with_what_it_takes() {
     assert_snapshot!(words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"force_guest_cpus":"2"}"#]), @r#"
     exit 1
     error: `DefaultLibvirt:{"force_guest_cpus":"2"}`: `force_guest_cpus`: invalid value "2": expected a whole number from 0 to 4294967295
-    help: a profile is written NAME or NAME:{JSON}, with force-guest-cpus, force-guest-mem (MiB), force-no-vms, qemu-bin, image-format, virt-install-extra, xml, tuned-adm-profile, irqbalance, grub-args, image, disk, network, virt-type, limit, sets, knobs, tests
+    help: a profile is written NAME or NAME:{JSON}, with name, force-guest-cpus, force-guest-mem (MiB), force-no-vms, qemu-bin, image-format, virt-install-extra, xml, tuned-adm-profile, irqbalance, grub-args, image, disk, network, virt-type, limit, sets, knobs, tests
     "#);
     let unknown = words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"__NAME__":"x"}"#]);
     assert!(unknown.contains("unknown parameter `__NAME__`\n") && !unknown.contains("--NAME--"), "{unknown}");

@@ -311,7 +311,7 @@ fn the_time_of_each_sample_and_of_all_is_shown() {
         "plan own steady --no-worker",
     ];
     assert_snapshot!(all.map(shown).join("\n"), @r"
-    1 cell, about 69 s with the fewest samples, 6 min with the most; interleaved order
+    1 cell, about 46 s with the fewest samples, 4 min with the most; interleaved order
     1 cell, about 140 ms with the fewest samples, 620 ms with the most; interleaved order
     1 cell, of unknown duration (no `estimate` in the definition); interleaved order
     2 cells, about 140 ms with the fewest samples, 620 ms with the most, and 1 cell of unknown duration (no `estimate` in the definition); interleaved order

@@ -334,7 +334,11 @@ fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
     let next = lab.weighbridge(&format!("run steady {QUICK}S"));
     assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.seen());
     let reverted = lab.weighbridge("profile revert");
-    assert!(reverted.code == 3 && reverted.err.contains("error: `local`: the flag: "), "{}", reverted.seen());
+    assert!(
+        reverted.code == 3 && reverted.err.contains("error: `local`: not everything is as it was: the flag: "),
+        "{}",
+        reverted.seen()
+    );
     std::fs::write(&fixed, "").unwrap();
     let reverted = lab.weighbridge("profile revert");
     assert_eq!(
