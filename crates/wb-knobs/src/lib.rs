@@ -17,7 +17,6 @@ pub mod target;
 pub mod tune;
 
 mod change;
-mod dependents;
 mod moment;
 
 pub use condition::{Condition, Observation, Observed};

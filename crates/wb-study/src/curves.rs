@@ -41,9 +41,8 @@ fn point(x: f64, only: f64, values: &[f64]) -> Point {
     match Samples::new(values) {
         Ok(samples) => {
             let interval = median_interval(&samples, CONFIDENCE);
-            let spread = (samples.count() > 1).then(|| (samples.quantile(0.1), samples.quantile(0.9)));
-            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)), spread }
+            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)) }
         }
-        Err(_) => Point { x, y: only, interval: None, spread: None },
+        Err(_) => Point { x, y: only, interval: None },
     }
 }

@@ -49,7 +49,10 @@ impl Watcher {
                 }
             }
             Progress::Noted(note) => self.line(note),
-            Progress::Warned(what) => self.print(&format!("warning: {what}")),
+            Progress::Warned(what) => match &self.bar {
+                Some(bar) => bar.println(format!("warning: {what}")),
+                None => crate::console::tell!("warning: {what}"),
+            },
             Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
@@ -93,18 +96,9 @@ impl Watcher {
     }
 
     fn line(&self, text: &str) {
-        if !self.quiet {
-            self.print(text);
-        }
-    }
-
-    /// Prints a line above the moving one.
-    fn print(&self, text: &str) {
         match &self.bar {
-            Some(bar) => {
-                bar.println(text);
-                crate::console::write_log(text);
-            }
+            _ if self.quiet => {}
+            Some(bar) => bar.println(text),
             None => crate::console::tell!("{text}"),
         }
     }

@@ -5,9 +5,8 @@ use wb_sys::SysRoot;
 use wb_sys::environment::memory::chosen;
 
 use crate::change::echo_each;
-use crate::dependents::of_queue;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, choice, number, number_in, one, size};
+use crate::set::{Writes, choice, number_in, one, size};
 use crate::target::{self, Target};
 
 const NO_DISK: &str = "there is no disk here, only memory, loops and what a container was given";
@@ -16,7 +15,7 @@ fn path(disk: &str, name: &str) -> String {
     format!("/sys/block/{disk}/queue/{name}")
 }
 
-fn shown(sys: &SysRoot, disk: &Target, name: &str) -> Result<u64, Unsupported> {
+fn number(sys: &SysRoot, disk: &Target, name: &str) -> Result<u64, Unsupported> {
     Ok(sys.number(path(&disk.to_string(), name))?)
 }
 
@@ -52,9 +51,6 @@ impl Knob for IoScheduler {
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("none", targets, |disk| path(disk, "scheduler"))
     }
-    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
-        of_queue(sys, &target.to_string())
-    }
 }
 
 /// Whether background writes are held back when reads become slow.
@@ -85,11 +81,7 @@ impl Knob for WriteThrottling {
         Quiet::when(*value == Value::Micros(0), "let writes run while measuring")
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        match number(wanted.trim_end_matches(" µs"))? {
-            // The kernel takes -1 for its own default, which it then shows.
-            ..0 => Err(Unsupported(format!("invalid time `{wanted}`: expected a number of µs, where 0 is off"))),
-            micros => one(path(&target.to_string(), "wbt_lat_usec"), micros.to_string()),
-        }
+        number_in(path(&target.to_string(), "wbt_lat_usec"), wanted.trim_end_matches(" µs"))
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |disk| path(disk, "wbt_lat_usec"))
@@ -119,7 +111,7 @@ impl Knob for Requests {
         NO_DISK
     }
     fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(i64::try_from(shown(sys, target, "nr_requests")?).unwrap_or(i64::MAX)))
+        Ok(Value::Number(i64::try_from(number(sys, target, "nr_requests")?).unwrap_or(i64::MAX)))
     }
     fn quiet(&self, value: &Value) -> Quiet {
         match value {
@@ -132,9 +124,6 @@ impl Knob for Requests {
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("256", targets, |disk| path(disk, "nr_requests"))
-    }
-    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
-        of_queue(sys, &target.to_string())
     }
 }
 
@@ -161,7 +150,7 @@ impl Knob for ReadAhead {
         NO_DISK
     }
     fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Bytes(Bytes(shown(sys, target, "read_ahead_kb")?.saturating_mul(1024))))
+        Ok(Value::Bytes(Bytes(number(sys, target, "read_ahead_kb")?.saturating_mul(1024))))
     }
     fn quiet(&self, value: &Value) -> Quiet {
         match value {

@@ -3,17 +3,14 @@
 mod hosts;
 mod kernels;
 mod ready;
-mod restart;
 mod state;
 mod targets;
-mod transfer;
 
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
 use wb_fleet::{Address, FleetError, Host, Options, Params, Program, connect_all};
 use wb_model::WorkerName;
-use wb_model::secrets::masked_fields;
 use wb_run::{Crew, Member};
 
 use self::hosts::{Asked, Place, asked};
@@ -24,7 +21,7 @@ use crate::error::Error;
 
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
-pub(crate) use self::state::{State, Unmet, localhost, preflights, profiles, put, shelf};
+pub(crate) use self::state::{State, Unmet, localhost, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";
@@ -36,8 +33,6 @@ pub(crate) struct Hosts {
     reached: BTreeMap<WorkerName, Reached>,
     /// Those that are not this machine.
     others: Vec<Host>,
-    /// How those are connected to.
-    options: Options,
 }
 
 /// How a machine was reached, and what is said of it.
@@ -49,14 +44,12 @@ struct Reached {
 }
 
 impl Hosts {
-    /// What is said of those where anything is, as it is recorded: how each is reached, and its parameters.
+    /// What is said of those where anything is: how each is reached, and its parameters.
     pub(crate) fn said(&self) -> BTreeMap<WorkerName, serde_json::Value> {
         let of = |(name, Reached { params, address }): (&WorkerName, &Reached)| {
             let address = address.as_ref().map(Address::to_string);
             let says_nothing = address.is_none() && *params == Params::default();
-            let recorded =
-                || serde_json::json!({ "address": address, "params": masked_fields(serde_json::json!(params)) });
-            (!says_nothing).then(|| (name.clone(), recorded()))
+            (!says_nothing).then(|| (name.clone(), serde_json::json!({ "address": address, "params": params })))
         };
         self.reached.iter().filter_map(of).collect()
     }
@@ -83,11 +76,7 @@ async fn assembled(
     let Asked { places, groups } = asked;
     if places.is_empty() {
         let reached = BTreeMap::from([(WorkerName::local(), of_this_machine(flags, &WorkerName::local())?)]);
-        let crew = match absent.is_empty() {
-            true => Crew::alone(Member::of(local().await?).await?),
-            false => Crew { absent, ..Crew::default() },
-        };
-        return Ok(Hosts { crew, reached, others: Vec::new(), options: options(flags) });
+        return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached, others: Vec::new() });
     }
     let mut crew = Crew { groups, absent, ..Crew::default() };
     let mut reached = BTreeMap::new();
@@ -108,7 +97,7 @@ async fn assembled(
     // In the order in which they were asked for: roles follow it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     crew.members.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(Hosts { crew, reached, others, options: options(flags) })
+    Ok(Hosts { crew, reached, others })
 }
 
 /// What is said of this machine.
@@ -133,8 +122,7 @@ async fn reach(crew: &mut Crew, hosts: &[Host], flags: &HostFlags, console: &Con
         return Ok(());
     }
     let mut failed = Vec::new();
-    let options = Options { progress: transfer::progress(console), ..options(flags) };
-    for connected in connect_all(hosts, &program()?, &options).await {
+    for connected in connect_all(hosts, &program()?, &options(flags)).await {
         match connected {
             Ok(connected) => {
                 hosts::tell(&connected, console).await?;
@@ -166,19 +154,18 @@ pub(crate) async fn local() -> Result<Worker, Error> {
     Ok(Worker::local(&this_program()?).await?)
 }
 
-/// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told. What an agent that
-/// was killed has left is removed by another one.
-pub(crate) async fn close(mut hosts: Hosts) -> Result<(), WorkerError> {
+/// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told.
+pub(crate) async fn close(hosts: Hosts) -> Result<(), WorkerError> {
     let mut all = Ok(());
-    for Member { worker, .. } in std::mem::take(&mut hosts.crew.members) {
-        let (name, changed) = (worker.name().clone(), worker.changed());
-        let may_have_left = worker.agent_pid().is_some() || !changed.is_empty();
+    for Member { worker, .. } in hosts.crew.members {
+        let is_here = worker.agent_pid().is_some();
         let closed = worker.close().await;
-        if closed.is_err() && may_have_left {
-            match hosts.start_agent(&name, changed).await {
-                Ok(next) => next.close().await?,
-                Err(still) => Error::StillChanged { host: name, still }.warn(),
-            }
+        // What an agent that was killed left is removed by the next one.
+        if closed.is_err()
+            && is_here
+            && let Ok(next) = local().await
+        {
+            next.close().await?;
         }
         let lost = matches!(closed, Err(WorkerError::Lost { .. }));
         all = all.and(if lost { Ok(()) } else { closed });
