@@ -67,8 +67,8 @@ enum Spawn {
     Plain,
 }
 
-/// How long the program runs, in milliseconds. Both are spawned after the same preparation: on a virtual machine a CPU
-/// that has just been woken computes slower for its first milliseconds, and whoever came first would pay for that.
+/// How long the program runs, in milliseconds. Both are spawned after the same preparation: a plain spawn right after a
+/// pause of 100 ms was seen to take 1.15 ms longer than a sample, presumably because the CPU had just been woken.
 async fn time(worker: &Worker, spawn: Spawn) -> Result<f64, String> {
     let group = worker.group().await.map_err(message)?;
     let recording = group.record(INTERVAL).await.map_err(message)?;
