@@ -24,5 +24,5 @@ pub use stdio::stdio;
 pub use terms::{Controller, Holder, Terms};
 pub use worker::{
     Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Reply, Scratch, Start,
-    Teardown, Together, Tool, Worker, WorkerError, start_together,
+    StillChanged, Teardown, Together, Tool, Worker, WorkerError, start_together,
 };

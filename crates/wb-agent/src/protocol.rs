@@ -9,7 +9,7 @@ use crate::terms::{Controller, Terms};
 use crate::worker::Ending;
 
 /// The version of everything in this module. Two versions do not talk to each other.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The name under which this program itself can be replaced in a group.
 pub const OWN_PROGRAM: &str = "weighbridge";

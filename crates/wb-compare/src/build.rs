@@ -11,6 +11,7 @@ use crate::direction::Directions;
 use crate::id::{CheckId, Naming, Statistic};
 use crate::metadata::Metadata;
 use crate::names::{Name, Names, Set};
+use crate::source::Layout;
 use crate::source::{EMULATED, KEY};
 
 /// The builds of a comparison over the metrics that any of them has, in the order in which they were met: the first
@@ -74,6 +75,8 @@ pub struct Build {
 pub struct Run {
     /// The folder.
     pub path: PathBuf,
+    /// Whose results it holds.
+    pub layout: Layout,
     /// What was said of it, and its environment.
     pub metadata: Metadata,
     /// Tests and cells that ended in an error.

@@ -3,6 +3,7 @@
 //! Of the results the values over all clients, their samples and the parameters are kept; of the metadata everything,
 //! with the secrets in its command masked.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,9 +56,18 @@ pub enum StripError {
     },
 }
 
-/// Makes the folder `into` of the folder `from`, which stays as it is. It has every error of a test, and with
-/// `include_incorrect` failed iterations and odd serials.
-pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripped, StripError> {
+/// What a stripped folder has beside results and metadata.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StripOptions {
+    /// Failed iterations and odd serials.
+    pub include_incorrect: bool,
+    /// What was collected of the systems, of the run and of its profiles: folders `__sysinfo*__`, with all that is in them.
+    pub attach_sysinfo: bool,
+}
+
+/// Makes the folder `into` of the folder `from`, which stays as it is. It has every error of a test.
+pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<Stripped, StripError> {
+    let include_incorrect = options.include_incorrect;
     let folder = Folder::list(from, include_incorrect)?;
     if folder.layout == Layout::Weighbridge {
         return Err(StripError::OwnRun { path: from.to_owned() });
@@ -76,6 +86,9 @@ pub fn strip(from: &Path, into: &Path, include_incorrect: bool) -> Result<Stripp
     for (number, error) in folder.errors.iter().enumerate() {
         let place: PathBuf = error.place.split('/').filter(|name| *name != "*").collect();
         write(&into.join(place).join(format!("__error{number}__")).join("exception"), error.text.as_bytes())?;
+    }
+    if options.attach_sysinfo {
+        stripped.take_sysinfo(from, into)?;
     }
     Ok(stripped)
 }
@@ -103,6 +116,49 @@ impl Stripped {
         self.after += bytes.len() as u64;
         write(into, &bytes)
     }
+
+    /// Takes the folders `__sysinfo*__` of a run and of its profiles.
+    fn take_sysinfo(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
+        for (name, path) in self.entries(from) {
+            if is_sysinfo(&name) {
+                self.take_all(&path, &into.join(&name))?;
+            } else if path.is_dir() {
+                for (inner, path) in self.entries(&path).into_iter().filter(|(inner, _)| is_sysinfo(inner)) {
+                    self.take_all(&path, &into.join(&name).join(inner))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file or a folder with all that is in it.
+    fn take_all(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
+        // A link to a folder may lead back into it.
+        if !fs::symlink_metadata(from).is_ok_and(|metadata| metadata.is_dir()) {
+            return self.take(from, into, |bytes| Ok((bytes.to_vec(), Vec::new())));
+        }
+        self.entries(from).into_iter().try_for_each(|(name, path)| self.take_all(&path, &into.join(name)))
+    }
+
+    /// What lies in a folder, by name and path; one that cannot be read is reported and left out.
+    fn entries(&mut self, folder: &Path) -> Vec<(OsString, PathBuf)> {
+        match fs::read_dir(folder) {
+            Ok(entries) => {
+                let mut all: Vec<_> = entries.flatten().map(|entry| (entry.file_name(), entry.path())).collect();
+                all.sort();
+                all
+            }
+            Err(error) => {
+                self.warnings.push(Warning { path: folder.to_owned(), what: Oddity::unreadable(error) });
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Whether a folder of this name has what was collected of systems.
+fn is_sysinfo(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("__sysinfo") && name.ends_with("__"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {

@@ -204,6 +204,9 @@ pub struct Calibrated {
     pub samples_each: usize,
     /// Each case of the test.
     pub cases: Vec<CalibratedCase>,
+    /// The runs that were measured last, by name, where the folder had others before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
 }
 
 /// One case of a system held against itself.

@@ -1,6 +1,6 @@
 # What a host runs before the agent: says what it is, takes the program if it is not there, and becomes it. Lines on
 # standard output are for the controller. Read whole before anything is done, so that nothing else is taken for it.
-# shellcheck shell=sh disable=SC2086,SC2154 # before it stand sha256=… and size=… of the program
+# shellcheck shell=sh disable=SC2086,SC2154 # before it stands sha256=… of the program
 main() {
     LC_ALL=C
     export LC_ALL
@@ -49,8 +49,14 @@ store() {
     for other in "$folder/part.$(uname -n)".*; do
         [ ! -f "$other" ] || kill -0 "${other##*.}" 2>/dev/null || rm -f "$other"
     done
-    say send "$(df -Pk "$folder" | awk 'END { print $4 }')"
-    error=$(head -c "$size" 2>&1 >"$part") || refuse "$error"
+    form=plain
+    [ "$(printf x | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)" = x ] && form=gzip
+    say send "$(df -Pk "$folder" | awk 'END { print $4 }')" "$form"
+    read -r form length || exit 1
+    case $form in
+    gzip) error=$({ head -c "$length" | gzip -dc; } 2>&1 >"$part") || refuse "$error" ;;
+    *) error=$(head -c "$length" 2>&1 >"$part") || refuse "$error" ;;
+    esac
     is_it "$part" || refuse "not all of it came"
     error=$(chmod 700 "$part" 2>&1 && mv -f "$part" "$program" 2>&1) || refuse "$error"
     trap - EXIT HUP INT TERM PIPE

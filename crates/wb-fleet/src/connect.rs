@@ -10,7 +10,8 @@ use wb_model::Nanos;
 use crate::background;
 use crate::error::{FleetError, Why};
 use crate::inventory::Host;
-use crate::push::Program;
+use crate::program::Program;
+use crate::progress::{Progress, Transfer};
 use crate::ssh::{Session, Ssh};
 
 /// How long ssh tries to reach a host.
@@ -21,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// How hosts are connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// The program that is ssh.
     pub ssh: PathBuf,
@@ -33,11 +34,20 @@ pub struct Options {
     pub needs_root: bool,
     /// After which time without a word agent and controller give each other up.
     pub silence: Duration,
+    /// Reports how much of the program is sent.
+    pub progress: Progress,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ssh: PathBuf::from("ssh"), ssh_config: None, exclusive: true, needs_root: false, silence: SILENCE }
+        Self {
+            ssh: PathBuf::from("ssh"),
+            ssh_config: None,
+            exclusive: true,
+            needs_root: false,
+            silence: SILENCE,
+            progress: Progress::default(),
+        }
     }
 }
 
@@ -81,8 +91,8 @@ pub struct Connected {
     pub kernel: String,
     /// Where the program lies there.
     pub program: String,
-    /// Whether the program was sent.
-    pub sent: bool,
+    /// How the program was sent; none where it was there.
+    pub sent: Option<Transfer>,
     /// What is to be said of it.
     pub notes: Vec<Note>,
 }
@@ -121,7 +131,8 @@ async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Conn
     if let Some(why) = seen.unfit(options.needs_root) {
         return Err(why);
     }
-    let sent = program.start(&mut session, &seen).await?;
+    let report = |transfer| options.progress.report(&host.name, transfer);
+    let sent = program.start(&mut session, &seen, report).await?;
     let terms = Terms {
         exclusive: options.exclusive.then(Controller::this),
         silence: Some(Nanos(u64::try_from(options.silence.as_nanos()).unwrap_or(u64::MAX))),

@@ -115,14 +115,9 @@ pub enum Why {
         /// What the host said.
         said: String,
     },
-    /// The program here cannot be read.
-    #[error("cannot be given the program {path}: {source}")]
-    Program {
-        /// The program.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The program cannot be compressed here.
+    #[error("cannot be given the program, which cannot be compressed: {0}")]
+    Compress(std::io::Error),
     /// Root is needed, and cannot be had.
     #[error("gives no root rights to {user}: {said}")]
     NoSudo {
@@ -194,6 +189,14 @@ impl FleetError {
             Why::Architecture { theirs, .. } => format!("build weighbridge for {theirs} and start the run from there"),
             Why::Space { .. } => {
                 "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
+            }
+            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("Permission denied") => {
+                "may programs be executed where its cache is? on a file system that is mounted noexec they may not; \
+                 XDG_CACHE_HOME, set there, moves the cache"
+                    .to_owned()
+            }
+            Why::Agent(WorkerError::Lost { why, .. }) if why.contains("No space left") => {
+                "free some space in /var/lib and in the folder for temporary files there".to_owned()
             }
             Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
             Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),

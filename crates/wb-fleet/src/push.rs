@@ -2,31 +2,22 @@
 //!
 //! `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (0700), written beside and renamed, and checked
 //! against its hash each time before it is started. Only what every system has is used there: a shell, `head`,
-//! `sha256sum`, `touch`, `df` and `awk`.
+//! `sha256sum`, `touch`, `df` and `awk`. Where there is `gzip`, it is sent compressed.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use wb_model::{Bytes, Sha256};
+use wb_model::Bytes;
 
 use crate::connect::{PATIENCE, Rights};
 use crate::error::Why;
+use crate::program::Program;
+use crate::progress::Transfer;
 use crate::ssh::{Session, last_line, why_not};
 
 /// The oldest kernel that will do: of 2018, as in RHEL 8 and Debian 10.
-pub const LEAST_KERNEL: (u32, u32) = (4, 18);
-
-/// The program that is put on hosts, read once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    path: PathBuf,
-    sha256: String,
-    size: u64,
-}
+pub(crate) const LEAST_KERNEL: (u32, u32) = (4, 18);
 
 /// What a host says of itself before anything is done there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,22 +43,9 @@ const CHUNK: usize = 256 << 10;
 const STORE: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// Reads what a program is.
-    pub fn read(path: &Path) -> io::Result<Self> {
-        let file = std::fs::File::open(path)?;
-        let size = file.metadata()?.len();
-        let sha256 = Sha256::of_all(file)?.as_str().to_owned();
-        Ok(Self { path: path.to_owned(), sha256, size })
-    }
-
-    /// The SHA-256 of its content, in hexadecimal digits.
-    pub fn sha256(&self) -> &str {
-        &self.sha256
-    }
-
     /// Sends the script and hears what the host is.
     pub(crate) async fn look(&self, session: &mut Session) -> Result<Seen, Why> {
-        let script = format!("sha256={}\nsize={}\n{SCRIPT}main\n", self.sha256, self.size);
+        let script = format!("sha256={}\n{SCRIPT}main\n", self.sha256());
         // Where it cannot be written, ssh has ended, and says why.
         let _ = session.output.write_all(script.as_bytes()).await;
         let look = async {
@@ -102,42 +80,59 @@ impl Program {
         Ok(Seen { kernel, user, rights, folder, architecture, sudo_said })
     }
 
-    /// Has the host become the agent, after it got the program where it had it not; whether it got it.
-    pub(crate) async fn start(&self, session: &mut Session, seen: &Seen) -> Result<bool, Why> {
+    /// Has the host become the agent, after it got the program where it had it not; how much was sent, if it was.
+    pub(crate) async fn start(
+        &self,
+        session: &mut Session,
+        seen: &Seen,
+        report: impl Fn(Transfer),
+    ) -> Result<Option<Transfer>, Why> {
         let _ = session.output.write_all(b"go\n").await;
         let answer = timeout(STORE, line(session)).await.map_err(|_| silent(session))??;
-        let free = match answer.split_once(' ').unwrap_or((&answer, "")) {
-            ("start", _) => return Ok(false),
-            ("send", free) => free.parse().ok().map(|free: u64| Bytes(free.saturating_mul(1024))),
+        let offer = match answer.split_once(' ').unwrap_or((&answer, "")) {
+            ("start", _) => return Ok(None),
+            ("send", offer) => offer,
             (_, said) => return Err(self.refused(seen, None, said)),
         };
-        if free.is_some_and(|free| free.0 < self.size) {
+        let mut words = offer.split_whitespace();
+        let takes_gzip = words.next_back() == Some("gzip");
+        let free = words.next().and_then(|free| free.parse().ok()).map(|free: u64| Bytes(free.saturating_mul(1024)));
+        if free.is_some_and(|free| free.0 < self.size()) {
             return Err(self.no_space(seen, free));
         }
-        self.send(session).await?;
+        let sent = self.send(session, takes_gzip, report).await?;
         let answer = timeout(STORE, line(session)).await.map_err(|_| silent(session))??;
         match answer.split_once(' ').unwrap_or((&answer, "")) {
-            ("start", _) => Ok(true),
+            ("start", _) => Ok(Some(sent)),
             (_, said) => Err(self.refused(seen, free, said)),
         }
     }
 
-    async fn send(&self, session: &mut Session) -> Result<(), Why> {
-        let unreadable = |source| Why::Program { path: self.path.display().to_string(), source };
-        let mut file = File::open(&self.path).await.map_err(unreadable)?;
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            match file.read(&mut buffer).await.map_err(unreadable)? {
-                0 => return Ok(()),
-                length => {
-                    let written = timeout(STORE, session.output.write_all(&buffer[..length])).await;
-                    // A host that refuses ends, and has said why.
-                    if written.map_err(|_| silent(session))?.is_err() {
-                        return Ok(());
-                    }
-                }
-            }
+    async fn send(&self, session: &mut Session, takes_gzip: bool, report: impl Fn(Transfer)) -> Result<Transfer, Why> {
+        if takes_gzip {
+            let program = self.clone();
+            let compress = tokio::task::spawn_blocking(move || program.compressed().map(drop));
+            compress.await.map_err(std::io::Error::other).and_then(|done| done).map_err(Why::Compress)?;
         }
+        let (form, bytes) = match takes_gzip {
+            true => ("gzip", self.compressed().map_err(Why::Compress)?),
+            false => ("plain", self.plain()),
+        };
+        let mut transfer = Transfer { sent: 0, total: bytes.len() as u64, size: self.size() };
+        report(transfer);
+        // Where nothing can be written a host has refused, ended and said why.
+        if session.output.write_all(format!("{form} {}\n", transfer.total).as_bytes()).await.is_err() {
+            return Ok(transfer);
+        }
+        for part in bytes.chunks(CHUNK) {
+            let written = timeout(STORE, session.output.write_all(part)).await;
+            if written.map_err(|_| silent(session))?.is_err() {
+                break;
+            }
+            transfer.sent += part.len() as u64;
+            report(transfer);
+        }
+        Ok(transfer)
     }
 
     fn refused(&self, seen: &Seen, free: Option<Bytes>, said: &str) -> Why {
@@ -148,7 +143,7 @@ impl Program {
     }
 
     fn no_space(&self, seen: &Seen, free: Option<Bytes>) -> Why {
-        Why::Space { folder: seen.folder.clone(), needed: Bytes(self.size), free: free.unwrap_or_default() }
+        Why::Space { folder: seen.folder.clone(), needed: Bytes(self.size()), free: free.unwrap_or_default() }
     }
 }
 

@@ -3,16 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
+use wb_sys::undo::Refusal;
 
 use crate::condition::{Condition, Observation, Observed};
 use crate::knob::{Knob, Nature, Quiet, Unsupported};
-use crate::{Target, conditions, knobs, target};
+use crate::tune::{Compared, compare};
+use crate::{KnobSet, Target, conditions, knobs, target};
 
 /// How quiet a system is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// Each thing that can make noise, knobs first. Targets in the same state are one finding.
     pub findings: Vec<Finding>,
+    /// What `tune apply` takes to make noisy knobs quiet, as far as they can be set here: `thp-enabled=madvise`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<String>,
 }
 
 /// One thing that can make noise, and its state for one or several targets.
@@ -85,7 +90,36 @@ pub fn doctor(root: &SysRoot) -> Diagnosis {
     let states = knobs::all().iter().filter(|knob| knob.nature() == Nature::State);
     let knobs = states.flat_map(|knob| examine(*knob, root));
     let conditions = conditions::all().iter().flat_map(|condition| look(*condition, &observation));
-    Diagnosis { findings: knobs.chain(conditions).collect() }
+    Diagnosis { findings: knobs.chain(conditions).collect(), remedies: remedies(root) }
+}
+
+/// The values that the sets of the program have for noisy knobs, where those can be set here, be it by root.
+fn remedies(root: &SysRoot) -> Vec<String> {
+    let sets = KnobSet::shipped();
+    let value = |knob: &dyn Knob| {
+        let of_knob = sets.iter().flat_map(|set| &set.knobs).find(|wanted| wanted.knob == knob.name());
+        of_knob.map(|wanted| wanted.value.clone())
+    };
+    let valued = knobs::all().iter().filter_map(|knob| Some((*knob, value(*knob)?)));
+    valued.flat_map(|(knob, value)| remedy(knob, root, &value)).collect()
+}
+
+fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
+    let is_noisy = |target: &Target| {
+        let state = knob.read(root, target);
+        state.is_ok_and(|state| matches!(knob.quiet(&state), Quiet::No { .. }))
+    };
+    let can_be_set = |target: &Target| {
+        let compared = knob.set(root, target, value).and_then(|writes| compare(root, &writes));
+        matches!(compared, Ok(Compared::Differs(None | Some(Refusal::NotRoot))))
+    };
+    let targets = knob.targets(root);
+    let helped: Vec<&Target> = targets.iter().filter(|target| is_noisy(target) && can_be_set(target)).collect();
+    match helped.len() == targets.len() {
+        true if targets.is_empty() => Vec::new(),
+        true => vec![format!("{}={value}", knob.name())],
+        false => helped.into_iter().map(|target| format!("{}@{target}={value}", knob.name())).collect(),
+    }
 }
 
 impl Diagnosis {
@@ -181,9 +215,11 @@ fn look(condition: &dyn Condition, observation: &Observation<'_>) -> Vec<Finding
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use wb_sys::UndoLog;
     use wb_sys::made::{self, MadeRoot};
 
     use super::*;
+    use crate::tune::{Wanted, apply};
 
     fn named<'a>(diagnosis: &'a Diagnosis, name: &str) -> Vec<&'a Finding> {
         diagnosis.findings.iter().filter(|finding| finding.name == name).collect()
@@ -224,6 +260,31 @@ mod tests {
             .collect();
         assert_eq!(noisy, ["governor", "turbo", "smt", "swap", "swappiness", "battery"]);
         assert!(diagnosis.findings.iter().all(|finding| finding.verdict != Verdict::Noisy || finding.advice.is_some()));
+    }
+
+    #[test]
+    fn remedies_are_what_makes_noisy_knobs_quiet_and_can_be_set_here() {
+        let made = made::laptop().file("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "performance");
+        let sys = made.root();
+        let remedies = doctor(&sys).remedies;
+        let governors: Vec<&str> =
+            remedies.iter().map(String::as_str).filter(|it| it.starts_with("governor")).collect();
+        assert_eq!(governors, [0, 1, 3, 4, 5, 6, 7].map(|cpu| format!("governor@policy{cpu}=performance")));
+        let others: Vec<&str> = remedies.iter().map(String::as_str).filter(|it| !it.starts_with("governor")).collect();
+        // Swap is switched off by a program, which a made machine has not.
+        assert_eq!(others, ["turbo=off", "smt=off", "swappiness=1"]);
+        let wanted = remedies.iter().map(|remedy| {
+            let (key, value) = remedy.split_once('=').unwrap();
+            Wanted::new(key, value.to_owned()).unwrap()
+        });
+        let set = KnobSet { name: String::new(), summary: String::new(), knobs: wanted.collect() };
+        let mut log = UndoLog::open(&sys, "a test").unwrap();
+        apply(&sys, &set, &mut log).unwrap();
+        let after = doctor(&sys);
+        assert_eq!(after.remedies, [""; 0]);
+        assert!(
+            ["governor", "turbo", "swappiness"].iter().all(|name| named(&after, name)[0].verdict == Verdict::Quiet)
+        );
     }
 
     #[test]

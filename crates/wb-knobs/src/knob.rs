@@ -28,6 +28,18 @@ pub trait Knob: Sync {
     fn quiet(&self, value: &Value) -> Quiet;
     /// What sets it to a value, which is written as it is shown or as the kernel has it.
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes;
+    /// The files of other settings that the system may reset when this one is changed: they are restored with it.
+    fn dependents(&self, _sys: &SysRoot, _target: &Target) -> Vec<String> {
+        Vec::new()
+    }
+    /// The targets that are set where none is named.
+    fn default_targets(&self, sys: &SysRoot) -> Vec<Target> {
+        self.targets(sys)
+    }
+    /// What a target is that has to be named where there are several (`a page size`); none where all of them are set.
+    fn required_target(&self) -> Option<&'static str> {
+        None
+    }
     /// The command that makes it quiet for these targets.
     fn change(&self, sys: &SysRoot, targets: &[Target]) -> String;
     /// Whether it is something that is set, or something that is done.

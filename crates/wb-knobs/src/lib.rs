@@ -17,6 +17,7 @@ pub mod target;
 pub mod tune;
 
 mod change;
+mod dependents;
 mod moment;
 
 pub use condition::{Condition, Observation, Observed};

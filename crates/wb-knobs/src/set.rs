@@ -2,7 +2,7 @@
 
 use wb_model::Bytes;
 use wb_sys::environment::memory::chosen;
-use wb_sys::undo::Step;
+use wb_sys::undo::{Refusal, Step};
 use wb_sys::{SysError, SysRoot};
 
 use crate::knob::Unsupported;
@@ -33,7 +33,7 @@ impl Action {
     const DROP: &str = "/proc/sys/vm/drop_caches";
 
     /// Why it cannot be done here, from reading alone.
-    pub(crate) fn refusal(&self, sys: &SysRoot) -> Option<String> {
+    pub(crate) fn refusal(&self, sys: &SysRoot) -> Option<Refusal> {
         match self {
             Self::DropCaches(_) => Step::setting(Self::DROP).refusal(sys),
         }

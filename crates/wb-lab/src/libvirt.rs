@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str); 6] = [
 const WORLD: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
+mkdir -m 1777 /run/lock
 mkdir "$1/lib" "$1/lib/images" "$1/etc" "$1/etc/qemu" "$1/etc/qemu/networks" "$1/cache" "$1/logs" "$1/all"
 cp /etc/libvirt/*.conf "$1/etc/"
 cp /usr/share/libvirt/networks/default.xml "$1/etc/qemu/networks/"

@@ -120,7 +120,7 @@ impl SshHosts {
         fs::write(self.path(&format!("{name}.conf")), text).unwrap();
         // Each host has state, a home and runtime files of its own.
         let script = format!(
-            "for folder in /var/lib /root /run; do mount -t tmpfs -o mode=755 lab $folder; done; mkdir /run/sshd; {}; \
+            "for folder in /var/lib /root /run; do mount -t tmpfs -o mode=755 lab $folder; done; mkdir /run/sshd; mkdir -m 1777 /run/lock; {}; \
              exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf",
             if sshd.before.is_empty() { "true" } else { sshd.before }
         );

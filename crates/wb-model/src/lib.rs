@@ -7,6 +7,7 @@
 //! itself) and [`outcome`] (what can come of measuring).
 
 pub mod case;
+pub mod cpu_list;
 pub mod declaration;
 pub mod facts;
 pub mod id;
@@ -23,6 +24,7 @@ pub mod surroundings;
 pub mod system;
 pub mod team;
 pub mod unit;
+pub mod wording;
 
 pub use case::{Case, unescaped};
 pub use declaration::{Declaration, Requirement, Scope};

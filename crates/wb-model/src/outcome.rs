@@ -34,6 +34,9 @@ pub enum AttemptOutcome {
     Lost {
         /// Which one.
         worker: WorkerName,
+        /// How that showed; nothing in what older versions recorded.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
     },
 }
 
@@ -52,7 +55,8 @@ impl fmt::Display for AttemptOutcome {
             Self::Crashed { status } => write!(f, "crashed ({status})"),
             Self::Refused { reason } => write!(f, "refused ({reason})"),
             Self::Cancelled => write!(f, "cancelled"),
-            Self::Lost { worker } => write!(f, "lost ({worker})"),
+            Self::Lost { worker, why } if why.is_empty() => write!(f, "lost ({worker})"),
+            Self::Lost { worker, why } => write!(f, "lost ({worker}: {why})"),
         }
     }
 }

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::BadQuantity;
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Nanos, cpu_list};
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -189,12 +189,26 @@ impl ParamKind {
                 Value::List(_) => Err(plain("one text is expected here".to_owned())),
                 _ => Ok(Value::Text(text)),
             },
-            Self::List { of } => match value {
-                Value::List(values) => {
-                    values.iter().map(|v| of.normalise(v)).collect::<Result<_, _>>().map(Value::List)
-                }
-                one => Ok(Value::List(vec![of.normalise(one)?])),
-            },
+            Self::List { of } => {
+                let elements = match value {
+                    Value::List(values) => values.iter().flat_map(|value| of.elements(value)).collect(),
+                    one => of.elements(one),
+                };
+                elements.iter().map(|element| of.normalise(element)).collect::<Result<_, _>>().map(Value::List)
+            }
+        }
+    }
+
+    /// The elements of a list of this kind that a value stands for: of whole numbers several, where it is a text as the
+    /// kernel lists CPUs, `0-3,8`.
+    fn elements(&self, value: &Value) -> Vec<Value> {
+        let numbers = match (self, value) {
+            (Self::Integer { .. }, Value::Text(text)) => cpu_list::parse(text).filter(|numbers| !numbers.is_empty()),
+            _ => None,
+        };
+        match numbers {
+            Some(numbers) => numbers.into_iter().map(|number| Value::Integer(number.into())).collect(),
+            None => vec![value.clone()],
         }
     }
 
@@ -412,6 +426,22 @@ mod tests {
         assert_eq!(of("direct").kind, ParamKind::Bool);
         assert_eq!(of("kind").kind, ParamKind::Choice { values: vec!["read".into(), "randwrite".into()] });
         assert_eq!(of("block-size").help, "How much at once");
+    }
+
+    #[test]
+    fn a_list_of_whole_numbers_takes_ranges() {
+        let cpus = ParamKind::List { of: Box::new(ParamKind::Integer { min: Some(0), max: Some(7) }) };
+        let numbers = |numbers: &[i64]| Value::List(numbers.iter().map(|number| Value::Integer(*number)).collect());
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert_eq!(cpus.normalise(&text("0-1")).unwrap(), numbers(&[0, 1]));
+        assert_eq!(cpus.normalise(&text("0-2,5")).unwrap(), numbers(&[0, 1, 2, 5]));
+        assert_eq!(cpus.normalise(&Value::List(vec![text("4-5"), Value::Integer(1)])).unwrap(), numbers(&[4, 5, 1]));
+        assert_eq!(cpus.normalise(&text("6-8")).unwrap_err().why, "8 is above the largest allowed value 7");
+        for bad in ["2-1", "a", "", "-1"] {
+            assert!(cpus.normalise(&text(bad)).is_err(), "{bad}");
+        }
+        let texts = ParamKind::List { of: Box::new(ParamKind::Text) };
+        assert_eq!(texts.normalise(&text("0-1")).unwrap(), Value::List(vec![text("0-1")]));
     }
 
     #[test]

@@ -7,6 +7,8 @@ mod declared;
 
 use std::borrow::Cow;
 
+use serde_json::Value as Json;
+
 pub use declared::{SHORTEST, TooShort, any_declared, declare, has_declared, masked_json, without_declared};
 
 /// What stands for a secret.
@@ -14,12 +16,18 @@ const MASK: &str = "***";
 
 /// Parts of names whose values are secrets.
 const SECRET: [&str; 10] =
-    ["password", "passwd", "passphrase", "pass", "secret", "token", "key", "credential", "auth", "cookie"];
+    ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie"];
 
 /// Whether a name sounds like a secret's.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|part| name.contains(part))
+    SECRET.iter().any(|part| name.contains(part)) || has_pass(&name)
+}
+
+/// Whether a word of a name ends in `pass`, as in `DB_PASS` and `dbpass2`, and not in `passed`.
+fn has_pass(name: &str) -> bool {
+    let is_end = |(at, part): (usize, &str)| !name[at + part.len()..].starts_with(|c: char| c.is_ascii_alphabetic());
+    name.match_indices("pass").any(is_end)
 }
 
 /// A variable's value, masked where its name sounds like a secret's.
@@ -33,10 +41,15 @@ pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Ve
     let mask = |word: A| {
         let word = without_declared(word.as_ref());
         let (shown, after) = match next {
-            Next::Secret if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
+            Next::Authorization if is_scheme(&word) => (word.into_owned(), Next::Secret),
+            Next::Secret | Next::Authorization if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
             Next::User if word.contains(':') => (without_password(&word), Next::Plain),
             _ if word.contains(char::is_whitespace) => (masked_words(&word), Next::Plain),
-            _ => masked_word(&word),
+            // An argument after one that ends in `password` is no sentence of its own.
+            _ => match masked_word(&word) {
+                (shown, Next::Prose) => (shown, Next::Plain),
+                shown => shown,
+            },
         };
         next = after;
         shown
@@ -44,8 +57,8 @@ pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Ve
     words.into_iter().map(mask).collect()
 }
 
-/// A command line with its secrets masked: `token=abc`, `--password abc`, `"token": "abc"`, `https://user:abc@host`.
-/// Words keep the blanks between them.
+/// A command line or a sentence with its secrets masked: `token=abc`, `--password abc`, `"token": "abc"`,
+/// `https://user:abc@host`, `Bearer abc`, `with password abc`. Words keep the blanks between them.
 pub fn masked_words(line: &str) -> String {
     let line = without_declared(line);
     let mut masked = String::with_capacity(line.len());
@@ -62,7 +75,12 @@ pub fn masked_words(line: &str) -> String {
         }
         if !word.is_empty() {
             let (shown, after) = match next {
-                Next::Secret if !word.starts_with('-') => (MASK.to_owned(), after_value(word)),
+                Next::Authorization if is_scheme(word) => (word.to_owned(), Next::Secret),
+                Next::Prose if is_linking(word) => (word.to_owned(), Next::Prose),
+                Next::Prose if is_of_prose(word) => masked_word(word),
+                Next::Secret | Next::Authorization | Next::Prose if !word.starts_with('-') => {
+                    (MASK.to_owned(), after_value(word))
+                }
                 Next::User if word.contains(':') => {
                     let password = word.split_once(':').map_or("", |(_, password)| password);
                     (without_password(word), after_value(password))
@@ -85,6 +103,10 @@ enum Next {
     Plain,
     /// The value of a name that sounds like a secret's.
     Secret,
+    /// How a request is authorized, and then the secret: `Bearer abc`.
+    Authorization,
+    /// What follows the word `password` in a sentence, which may be one.
+    Prose,
     /// A user, and what stands after a `:` is the user's password.
     User,
     /// More of such a value, up to the quote that ends it.
@@ -96,13 +118,89 @@ fn masked_word(word: &str) -> (String, Next) {
     let secret = |at: usize| is_secret(&word[..at]);
     match word.char_indices().find(|(at, c)| matches!(c, '=' | ':') && secret(*at)) {
         // In JSON a blank stands before the value.
-        Some((at, ':')) if at + 1 == word.len() => (word.to_owned(), Next::Secret),
+        Some((at, ':')) if at + 1 == word.len() => (word.to_owned(), after_name(&word[..at])),
+        Some((at, _)) if is_authorization(&word[..at]) && is_scheme(&word[at + 1..]) => (word.to_owned(), Next::Secret),
         Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
         None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
         None if USER.contains(&word) => (word.to_owned(), Next::User),
+        None if unquoted(word) == BEARER => (word.to_owned(), Next::Secret),
+        None if PASSWORD.contains(&unquoted(word).as_str()) => (word.to_owned(), Next::Prose),
         None if has_user(word) => (without_password(word), Next::Plain),
         None => (without_user(word), Next::Plain),
     }
+}
+
+/// How requests are authorized (RFC 9110, section 11): the word before the credentials.
+const SCHEMES: [&str; 5] = [BEARER, "basic", "digest", "negotiate", "token"];
+/// The scheme that stands before tokens also where nothing says that it is one (RFC 6750).
+const BEARER: &str = "bearer";
+/// Words that a secret may follow in a sentence.
+const PASSWORD: [&str; 3] = ["password", "passwd", "passphrase"];
+/// Words that follow those in a sentence and are no secret.
+const PROSE: [&str; 36] = [
+    "and",
+    "as",
+    "at",
+    "authentication",
+    "by",
+    "cannot",
+    "denied",
+    "does",
+    "expired",
+    "failed",
+    "failure",
+    "file",
+    "for",
+    "from",
+    "given",
+    "has",
+    "in",
+    "incorrect",
+    "invalid",
+    "is",
+    "missing",
+    "must",
+    "needed",
+    "not",
+    "of",
+    "on",
+    "or",
+    "prompt",
+    "rejected",
+    "required",
+    "to",
+    "was",
+    "were",
+    "with",
+    "without",
+    "wrong",
+];
+
+fn is_scheme(word: &str) -> bool {
+    SCHEMES.contains(&word.to_ascii_lowercase().as_str())
+}
+
+fn is_of_prose(word: &str) -> bool {
+    PROSE.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
+}
+
+/// Whether a secret may still follow: `the password is abc`.
+fn is_linking(word: &str) -> bool {
+    ["is", "was"].contains(&word)
+}
+
+/// In lower case, and without what opens a quotation.
+fn unquoted(word: &str) -> String {
+    word.trim_start_matches(['"', '\'', '`', '(']).to_ascii_lowercase()
+}
+
+fn is_authorization(name: &str) -> bool {
+    name.trim_matches(['"', '\'']).to_ascii_lowercase().ends_with("authorization")
+}
+
+/// What follows a name of a secret and a colon.
+fn after_name(name: &str) -> Next {
+    if is_authorization(name) { Next::Authorization } else { Next::Secret }
 }
 
 /// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
@@ -134,6 +232,22 @@ pub fn masked_lines(text: &str) -> String {
         _ => masked_words(line),
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A value as it is recorded: what names that sound like a secret's stand for is masked, and so are the secrets in texts.
+pub fn masked_fields(value: Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(masked_words(&text)),
+        Json::Array(all) => Json::Array(all.into_iter().map(masked_fields).collect()),
+        Json::Object(all) => {
+            let field = |(name, value): (String, Json)| {
+                let shown = if is_secret(&name) { Json::from(MASK) } else { masked_fields(value) };
+                (name, shown)
+            };
+            Json::Object(all.into_iter().map(field).collect())
+        }
+        other => other,
+    }
 }
 
 /// Options separated by commas, with their secrets masked: `user=x,password=***`.
@@ -206,6 +320,20 @@ mod tests {
             ("console=a@b", "console=a@b"),
             ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
             ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),
+            ("curl -H 'Authorization: Bearer abc' x", "curl -H 'Authorization: Bearer *** x"),
+            (
+                "command:{\"c\":\"curl -H Authorization:Basic abc -s\"}",
+                "command:{\"c\":\"curl -H Authorization:Basic *** -s\"}",
+            ),
+            ("{\"Authorization\": \"Bearer abc\"} -v", "{\"Authorization\": *** -v"),
+            ("Authorization: abc -v", "Authorization: *** -v"),
+            ("use Bearer abc for it", "use Bearer *** for it"),
+            ("--password basic abc", "--password *** abc"),
+            ("login with password abc failed", "login with password *** failed"),
+            ("the password is abc, joe", "the password is *** joe"),
+            ("the password is wrong; Password for joe", "the password is wrong; Password for joe"),
+            ("7 tests passed: 3 by passing x=1, passed=4", "7 tests passed: 3 by passing x=1, passed=4"),
+            ("DB_PASS=abc sshpass -p x userPass=abc", "DB_PASS=*** sshpass -p x userPass=***"),
         ] {
             assert_eq!(masked_words(line), wanted, "{line}");
             assert_eq!(masked_words(wanted), wanted, "masking twice");
@@ -225,6 +353,17 @@ mod tests {
         let words = ["run", "--token", "a b", "-u", "joe:x y", "--pass", "-v", "sh", "-c", "curl -u me:pw", "k=v"];
         let shown = ["run", "--token", "***", "-u", "joe:***", "--pass", "-v", "sh", "-c", "curl -u me:***", "k=v"];
         assert_eq!(masked_arguments(words), shown);
+    }
+
+    #[test]
+    fn fields_are_masked_by_their_names_and_texts_by_what_stands_in_them() {
+        let given = serde_json::json!({
+            "own": {"password": "abc", "pins": {"key": [1, 2]}, "rack": "B7", "unit": 3, "note": ["use Bearer abc now"]},
+        });
+        let shown = serde_json::json!({
+            "own": {"password": "***", "pins": {"key": "***"}, "rack": "B7", "unit": 3, "note": ["use Bearer *** now"]},
+        });
+        assert_eq!(masked_fields(given), shown);
     }
 
     proptest! {

@@ -39,6 +39,7 @@ impl<'a> Cast<'a> {
                 }
             }
         }
+        cast.on = cast.on.or(request.on_of_plan.as_ref());
         Ok((cast, rest))
     }
 
@@ -71,7 +72,10 @@ impl<'a> Cast<'a> {
             if rest.is_empty() { some.to_vec() } else { rest }
         };
         let (servers, clients) = match (of(self.servers)?, of(self.clients)?) {
-            (Some(servers), Some(clients)) => (servers, clients),
+            (Some(servers), Some(clients)) => {
+                self.require_apart(request, &servers, &clients, &without(&servers))?;
+                (servers, clients)
+            }
             (Some(servers), None) => (servers.clone(), without(&servers)),
             (None, Some(clients)) => (without(&clients), clients),
             // In order: servers first, and somebody has to be left who asks them.
@@ -84,6 +88,30 @@ impl<'a> Cast<'a> {
         let team =
             |worker: WorkerName| Team { servers: servers.iter().cycle().take(wanted).cloned().collect(), worker };
         Ok(clients.into_iter().map(team).collect())
+    }
+
+    /// Refuses a worker that is both server and client while others take part: its traffic with itself would be one
+    /// figure with traffic over the network. One worker alone may be both, which measures within it.
+    fn require_apart(
+        &self,
+        request: &Request,
+        servers: &[WorkerName],
+        clients: &[WorkerName],
+        others: &[WorkerName],
+    ) -> Result<(), PlanError> {
+        let both = clients.iter().find(|client| servers.contains(client));
+        let (Some(both), Some(given)) = (both, self.clients) else { return Ok(()) };
+        if servers == clients && clients.len() == 1 {
+            return Ok(());
+        }
+        let message = format!("`{both}` would be both server and client of `{}`", request.test);
+        let others = others.iter().filter(|other| !servers.contains(other)).map(WorkerName::as_str).collect::<Vec<_>>();
+        let apart = match others.as_slice() {
+            [] => String::new(),
+            others => format!("`clients=[{}]` measures from the others; ", others.join(",")),
+        };
+        Err(PlanError::at(&request.source, given.value.at.clone(), message, "a client that also serves")
+            .with_help(format!("{apart}`server={both},client={both}` measures within `{both}` alone")))
     }
 
     fn on(&self, request: &Request, workers: &Workers) -> Result<Vec<WorkerName>, PlanError> {
@@ -153,6 +181,7 @@ mod tests {
         let workers = Workers {
             all: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
             groups: BTreeMap::from([("last".to_owned(), hosts.iter().skip(1).map(name).collect())]),
+            ..Workers::default()
         };
         let request = spec::parse(text).unwrap();
         let (cast, rest) = Cast::of(&request, &test()).unwrap();
@@ -186,8 +215,44 @@ mod tests {
         assert_eq!(of("t:server=b", &["a", "b", "c"], one), ["a<b", "c<b"]);
         assert_eq!(of("t:client=a", &["a", "b", "c"], two), ["a<b+c"]);
         assert_eq!(of("t:server=a,clients=last", &["a", "b", "c"], one), ["b<a", "c<a"]);
-        assert_eq!(of("t:servers=[a,b],client=a", &["a", "b", "c"], two), ["a<a+b"]);
+        assert_eq!(of("t:server=a,client=a", &["a", "b", "c"], two), ["a<a+a"]);
         assert_eq!(of("t:on=[b,c]", &["a", "b", "c"], one), ["c<b"]);
+    }
+
+    #[test]
+    fn a_worker_is_not_both_server_and_client_beside_others() {
+        use miette::Diagnostic;
+        let refused = |text: &str| {
+            let error = teams(text, &["a", "b", "c"], Sides::Served { servers: 1 }).unwrap_err();
+            format!("{error}: {}", Diagnostic::help(&error).unwrap())
+        };
+        insta::assert_snapshot!(
+            ["t:server=a,clients=each", "t:servers=[a,b],client=a", "t:servers=each,clients=each"].map(refused).join("\n"),
+            @r"
+        `a` would be both server and client of `t`: `clients=[b,c]` measures from the others; `server=a,client=a` measures within `a` alone
+        `a` would be both server and client of `t`: `clients=[c]` measures from the others; `server=a,client=a` measures within `a` alone
+        `a` would be both server and client of `t`: `server=a,client=a` measures within `a` alone
+        "
+        );
+    }
+
+    #[test]
+    fn a_plan_names_the_workers_of_tests_that_name_none() {
+        let plan = crate::file::parse(
+            "p.toml",
+            "on = [\"c\", \"b\"]\n[[test]]\nname = \"t\"\n[[test]]\nname = \"t\"\non = \"a\"\n",
+        );
+        let name = |name: &str| WorkerName::new(name).unwrap();
+        let all = ["a", "b", "c"].map(|host| (name(host), Ok(Facts::default())));
+        let workers = Workers { all: all.into(), ..Workers::default() };
+        let declaration = test();
+        let of = |request: &Request| {
+            let (cast, _) = Cast::of(request, &declaration).unwrap();
+            let teams = cast.teams(request, Sides::Alone, &workers).unwrap();
+            teams.into_iter().map(|team| team.worker.to_string()).collect::<Vec<_>>()
+        };
+        let teams: Vec<_> = plan.unwrap().requests.iter().map(of).collect();
+        assert_eq!(teams, [vec!["c", "b"], vec!["a"]]);
     }
 
     #[test]

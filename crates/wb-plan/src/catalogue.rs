@@ -39,4 +39,14 @@ pub trait Catalogue {
 
     /// How long one sample takes when its work is calibrated to `min_time`.
     fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos;
+
+    /// How much longer the first sample of a cell takes, which finds out how much work each does.
+    fn calibration_time(&self, _test: &str, _params: &Params, _min_time: Nanos) -> Nanos {
+        Nanos(0)
+    }
+
+    /// Whether the estimate is of this test; otherwise nothing says how long a sample takes.
+    fn is_estimated(&self, _test: &str, _params: &Params) -> bool {
+        true
+    }
 }

@@ -1,19 +1,25 @@
 //! Everything that can be wrong with a plan, said once and with its place.
 
+use std::fmt;
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use wb_model::wording::without_rust_types;
 
 use crate::Source;
 use crate::nearest::{nearest, unknown_name};
 
-/// What is wrong with a plan, and where.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.message)]
-pub struct PlanError(Box<Mistake>);
-
+/// What is wrong with a plan, and where: one mistake or several, each with its place.
 #[derive(Debug)]
-struct Mistake {
+pub struct PlanError {
+    first: Box<Mistake>,
+    others: Vec<Mistake>,
+}
+
+/// One mistake, its place and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Mistake {
     message: String,
     place: Option<Place>,
     help: Option<String>,
@@ -34,7 +40,7 @@ impl PlanError {
             span,
             label: label.into(),
         };
-        Self(Box::new(Mistake { message: message.into(), place: Some(place), help: None }))
+        Self::of(Mistake { message: message.into(), place: Some(place), help: None })
     }
 
     /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
@@ -42,8 +48,9 @@ impl PlanError {
         let message = error.message().trim().replace('\n', ", ");
         let at = error.span().unwrap_or(0..0);
         let Some((what, given, known)) = unknown_name(&message) else {
+            let message = without_rust_types(&message);
             return Self::at(source, at, format!("this plan cannot be read: {message}"), "here").with_help(
-                "a plan has `name`, `summary`, `tools`, [sampling], [tool-groups] and one [[test]] per test",
+                "a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test",
             );
         };
         let near = nearest(given, known.iter().copied());
@@ -54,27 +61,103 @@ impl PlanError {
 
     /// A mistake that has no single place.
     pub fn plain(message: impl Into<String>) -> Self {
-        Self(Box::new(Mistake { message: message.into(), place: None, help: None }))
+        Self::of(Mistake { message: message.into(), place: None, help: None })
     }
 
-    /// With the way out.
+    fn of(mistake: Mistake) -> Self {
+        Self { first: Box::new(mistake), others: Vec::new() }
+    }
+
+    /// Several errors as one, in their order; none where there is none.
+    pub fn all(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        let mut all = errors.next()?;
+        for Self { first, others } in errors {
+            for mistake in std::iter::once(*first).chain(others) {
+                // What is wrong with a key of the whole plan is found with each of its tests.
+                if !all.mistakes().any(|earlier| earlier.is_same(&mistake)) {
+                    all.others.push(mistake);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// With the way out of the first mistake.
+    #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.0.help = Some(help.into());
+        self.first.help = Some(help.into());
         self
+    }
+
+    /// Every mistake, in the order in which they were found.
+    pub fn mistakes(&self) -> impl Iterator<Item = &Mistake> {
+        std::iter::once(self.first.as_ref()).chain(&self.others)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<String> = self.mistakes().map(Mistake::to_string).collect();
+        f.write_str(&messages.join("; "))
     }
 }
 
 impl Diagnostic for PlanError {
-    fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        self.0.help.as_ref().map(|help| Box::new(help) as _)
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        self.first.help()
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.0.place.as_ref().map(|place| &place.source as _)
+        self.first.source_code()
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.0.place.as_ref()?;
+        self.first.labels()
+    }
+}
+
+/// Collects the errors of several independent steps, so that all are reported at once.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Vec<PlanError>);
+
+impl Errors {
+    /// The value of a step; none where it failed, which is remembered.
+    pub(crate) fn ok<T>(&mut self, result: Result<T, PlanError>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    /// Remembers an error.
+    pub(crate) fn push(&mut self, error: PlanError) {
+        self.0.push(error);
+    }
+
+    /// Fails where any step did, with all of their errors.
+    pub(crate) fn finish(self) -> Result<(), PlanError> {
+        PlanError::all(self.0).map_or(Ok(()), Err)
+    }
+}
+
+impl Mistake {
+    fn is_same(&self, other: &Self) -> bool {
+        let place = |of: &Self| of.place.as_ref().map(|place| (place.source.name().to_owned(), place.span.clone()));
+        self.message == other.message && place(self) == place(other)
+    }
+}
+
+impl Diagnostic for Mistake {
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        self.help.as_ref().map(|help| Box::new(help) as _)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.place.as_ref().map(|place| &place.source as _)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let place = self.place.as_ref()?;
         let label = Some(place.label.clone()).filter(|label| !label.is_empty());
         let span = LabeledSpan::new(label, place.span.start, place.span.len());
         Some(Box::new(std::iter::once(span)))

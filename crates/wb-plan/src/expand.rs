@@ -9,6 +9,7 @@ use wb_model::{
 };
 
 use crate::cast::Cast;
+use crate::error::Errors;
 use crate::nearest::nearest;
 use crate::plan::{Cell, LeftOut, Plan};
 use crate::request::{Form, Stage, Written};
@@ -22,6 +23,9 @@ pub const WORKERS: &str = "workers";
 /// The parameter that says that the sides of a test are on different workers, where they are.
 pub const SIDES: &str = "sides";
 
+/// As the value of a whole number: how many CPUs a worker has.
+pub const WORKER_CPUS: &str = "worker-cpus";
+
 /// The cells that follow from `requests` on these workers; without any, what the machine decides stays open.
 pub fn expand(
     requests: &[Request],
@@ -31,40 +35,72 @@ pub fn expand(
     profile: &ProfileName,
     selection: &Selection,
 ) -> Result<Plan, PlanError> {
-    let mut positions: BTreeMap<&str, u16> = BTreeMap::new();
-    let mut plan = Plan { cells: Vec::new(), left_out: Vec::new(), sampling: sampling.clone() };
-    let mut seen = BTreeSet::new();
+    let mut expansion = Expansion {
+        sampling,
+        catalogue,
+        workers,
+        profile,
+        selection,
+        positions: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        plan: Plan { cells: Vec::new(), left_out: Vec::new(), sampling: sampling.clone() },
+    };
+    let mut errors = Errors::default();
     for request in requests {
+        errors.ok(expansion.add(request));
+    }
+    errors.finish()?;
+    let mut plan = expansion.plan;
+    cut_into_blocks(&mut plan.cells, sampling.max_prepared);
+    Ok(plan)
+}
+
+/// A plan while requests are added to it.
+struct Expansion<'a> {
+    sampling: &'a Sampling,
+    catalogue: &'a dyn Catalogue,
+    workers: Option<&'a Workers>,
+    profile: &'a ProfileName,
+    selection: &'a Selection,
+    /// How many requests of a test have a position for their serial, by the test's name.
+    positions: BTreeMap<TestName, u16>,
+    seen: BTreeSet<CellId>,
+    plan: Plan,
+}
+
+impl Expansion<'_> {
+    /// Adds the cells of one request; none of them where anything is wrong with it.
+    fn add(&mut self, request: &Request) -> Result<(), PlanError> {
+        let Self { sampling, catalogue, workers, .. } = *self;
         let declaration = declaration_of(request, catalogue)?;
         let serial = match &request.id {
             Some(id) => Serial::Id(id.clone()),
             None => {
-                let position = positions.entry(declaration.name.as_str()).or_default();
+                let position = self.positions.entry(declaration.name.clone()).or_default();
                 *position += 1;
                 Serial::Position(*position - 1)
             }
         };
         let (cast, given) = Cast::of(request, declaration)?;
         let involved = workers.map(|workers| cast.involved(request, workers)).transpose()?.unwrap_or_default();
-        let facts = |worker: &WorkerName| Some((worker.clone(), workers?.facts(worker)?.ok()?));
+        let facts = |worker: &WorkerName| Some((worker.clone(), workers?.latest_facts(worker)?));
         let involved = involved.iter().filter_map(facts).collect();
         let context = Context { request, given, cast, declaration, catalogue, workers, involved, sampling };
         for (case, params, open) in context.combinations()? {
             let test = declaration.name.clone();
-            let id = CellId { profile: profile.clone(), test, serial: serial.clone(), case };
-            if !seen.insert(id.clone()) {
+            let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
+            if !self.seen.insert(id.clone()) {
                 let message = format!("the cell `{id}` is asked for twice");
                 return Err(PlanError::at(&request.source, request.test_at.clone(), message, "by this test")
                     .with_help("give each value once, and each `id=` to one test only"));
             }
-            match selection.leaves_out(&id) {
-                Some(why) => plan.left_out.push(LeftOut { id, why }),
-                None => plan.cells.push(context.cell(id, params, open)?),
+            match self.selection.leaves_out(&id) {
+                Some(why) => self.plan.left_out.push(LeftOut { id, why }),
+                None => self.plan.cells.push(context.cell(id, params, open)?),
             }
         }
+        Ok(())
     }
-    cut_into_blocks(&mut plan.cells, sampling.max_prepared);
-    Ok(plan)
 }
 
 fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalogue) -> Result<&'a Declaration, PlanError> {
@@ -116,7 +152,8 @@ type Combination = (Case, Params, BTreeMap<String, String>);
 
 impl Context<'_> {
     fn combinations(&self) -> Result<Vec<Combination>, PlanError> {
-        let given = self.given()?;
+        let mut given = self.given()?;
+        let unknown = self.count_cpus(&mut given)?;
         let fixed = |values: &(Vec<Value>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
         let singles: Params = given.iter().filter_map(|(name, v)| Some((name.clone(), fixed(v)?))).collect();
         let resolved = self.resolved(&singles)?;
@@ -125,6 +162,12 @@ impl Context<'_> {
         let knobs: Vec<Param> =
             given.keys().filter(|name| name.starts_with(KNOBS)).map(|name| knob_param(name)).collect();
         for param in self.declaration.params.iter().chain(&knobs) {
+            if unknown.contains(&param.name) {
+                if self.workers.is_none() {
+                    open.insert(param.name.clone(), "the CPUs of a worker".to_owned());
+                }
+                continue;
+            }
             let from_machine = || resolved.as_ref().and_then(|values| values.get(&param.name));
             let (values, listed) = match given.get(&param.name) {
                 Some((values, listed)) => (values.clone(), *listed),
@@ -141,6 +184,38 @@ impl Context<'_> {
             dimensions.push(Dimension { param, values, axis: param.axis || listed });
         }
         Ok(product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
+    }
+
+    /// Puts the number of a worker's CPUs where it is requested; takes out the parameters whose workers nobody knows.
+    fn count_cpus(&self, given: &mut BTreeMap<String, (Vec<Value>, bool)>) -> Result<BTreeSet<String>, PlanError> {
+        let mut unknown = BTreeSet::new();
+        for (name, (values, _)) in given.iter_mut() {
+            for value in values.iter_mut().filter(|value| **value == Value::Text(WORKER_CPUS.to_owned())) {
+                match self.worker_cpus(name)? {
+                    Some(cpus) => *value = Value::Integer(cpus),
+                    None => drop(unknown.insert(name.clone())),
+                }
+            }
+        }
+        given.retain(|name, _| !unknown.contains(name));
+        Ok(unknown)
+    }
+
+    /// How many CPUs each of the workers has that measure together; none where there are none.
+    fn worker_cpus(&self, name: &str) -> Result<Option<i64>, PlanError> {
+        let Some(((first, facts), others)) = self.involved.split_first() else { return Ok(None) };
+        let count = |facts: &Facts| facts.cpus.len() as i64;
+        match others.iter().find(|(_, other)| count(other) != count(facts)) {
+            None => Ok(Some(count(facts))),
+            Some((other, its)) => {
+                let (one, two) = (count(facts), count(its));
+                let message = format!("`{name}` would be {one} on `{first}` and {two} on `{other}`");
+                let at = self.request.test_at.clone();
+                let label = "workers that measure together do the same";
+                Err(PlanError::at(&self.request.source, at, message, label)
+                    .with_help(format!("give `{name}` a number, or measure on one of them: `on={first}`")))
+            }
+        }
     }
 
     /// Values that follow from the machine, the same on all workers; none without any.
@@ -174,23 +249,31 @@ impl Context<'_> {
     /// The given parameters in canonical form, under their proper names, and whether each was a list.
     fn given(&self) -> Result<BTreeMap<String, (Vec<Value>, bool)>, PlanError> {
         let mut all = BTreeMap::new();
+        let mut errors = Errors::default();
         for given in self.given.iter().copied() {
-            let knob;
-            let param = match given.name.strip_prefix(KNOBS) {
-                Some(name) => {
-                    knob = knob_param(&self.knob(given, name)?);
-                    &knob
-                }
-                None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
-            };
-            let values = self.values(param, &given.value)?;
-            if all.insert(param.name.clone(), values).is_some() {
-                let message = format!("`{}` is given twice", param.name);
-                return Err(PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
-                    .with_help(format!("`{}=[a,b]` makes one cell per value", param.name)));
+            let Some((param, values)) = errors.ok(self.one_given(given)) else { continue };
+            if all.insert(param.clone(), values).is_some() {
+                let message = format!("`{param}` is given twice");
+                let twice = PlanError::at(&self.request.source, given.name_at.clone(), message, "here again")
+                    .with_help(format!("`{param}=[a,b]` makes one cell per value"));
+                errors.push(twice);
             }
         }
+        errors.finish()?;
         Ok(all)
+    }
+
+    /// One given parameter: its proper name, its values in canonical form, and whether they were a list.
+    fn one_given(&self, given: &Given) -> Result<(String, (Vec<Value>, bool)), PlanError> {
+        let knob;
+        let param = match given.name.strip_prefix(KNOBS) {
+            Some(name) => {
+                knob = knob_param(&self.knob(given, name)?);
+                &knob
+            }
+            None => self.declaration.param(&given.name).ok_or_else(|| self.no_such_parameter(given))?,
+        };
+        Ok((param.name.clone(), self.values(param, &given.value)?))
     }
 
     fn values(&self, param: &Param, written: &Written) -> Result<(Vec<Value>, bool), PlanError> {
@@ -202,8 +285,10 @@ impl Context<'_> {
                 Err(PlanError::at(&self.request.source, written.at.clone(), message, "this list is empty"))
             }
             Form::Many(list) if !is_list || is_nested(list) => {
-                let values = list.iter().map(|entry| self.one(param, &param.kind, entry));
-                Ok((values.collect::<Result<_, _>>()?, true))
+                let mut errors = Errors::default();
+                let values = list.iter().filter_map(|entry| errors.ok(self.one(param, &param.kind, entry))).collect();
+                errors.finish()?;
+                Ok((values, true))
             }
             _ => Ok((vec![self.one(param, &param.kind, written)?], false)),
         }
@@ -213,12 +298,24 @@ impl Context<'_> {
     fn one(&self, param: &Param, kind: &ParamKind, written: &Written) -> Result<Value, PlanError> {
         match (kind, &written.form) {
             (ParamKind::List { of }, Form::Many(list)) => {
-                list.iter().map(|entry| self.one(param, of, entry)).collect::<Result<_, _>>().map(Value::List)
+                let elements = list.iter().map(|entry| match entry.form {
+                    // One entry may stand for several: `0-3`.
+                    Form::One(_) => self.one(param, kind, entry),
+                    Form::Many(_) => self.one(param, of, entry),
+                });
+                let lists = elements.map(|element| match element? {
+                    Value::List(elements) => Ok(elements),
+                    one => Ok(vec![one]),
+                });
+                Ok(Value::List(lists.collect::<Result<Vec<_>, _>>()?.concat()))
             }
             (_, Form::Many(_)) => {
                 let message = format!("a value of `{}` is no list", param.name);
                 Err(PlanError::at(&self.request.source, written.at.clone(), message, "a list within a list")
                     .with_help(format!("`{0}=[a,b]` makes one cell per value", param.name)))
+            }
+            (ParamKind::Integer { .. }, Form::One(Value::Text(word))) if word == WORKER_CPUS => {
+                Ok(Value::Text(word.clone()))
             }
             (kind, Form::One(value)) => kind.normalise(value).map_err(|bad| self.bad_value(param, written, &bad)),
         }
@@ -272,6 +369,8 @@ impl Context<'_> {
             unsupported,
             rule: self.catalogue.rule(name.as_str(), &params).unwrap_or_else(|| self.sampling.rule()),
             estimate: self.catalogue.estimate(name.as_str(), &params, self.sampling.min_time),
+            calibration_time: self.catalogue.calibration_time(name.as_str(), &params, self.sampling.min_time),
+            is_estimated: self.catalogue.is_estimated(name.as_str(), &params),
             scope: *scope,
             tools: self.request.tools.clone(),
             programs: self.request.programs.clone(),
@@ -462,6 +561,10 @@ mod tests {
 
     #[test]
     fn knobs_are_axes_by_their_proper_names() {
+        let list = |text: &str| planned(&[text], Some(&two_cpus())).unwrap().cells[0].params["cpus"].to_string();
+        assert_eq!(list("t:threads=1,cpus=1-2"), "1+2");
+        assert_eq!(list("t:threads=1,cpus=[1-2,4]"), "1+2+4");
+        assert_eq!(list(r#"t:threads=1,cpus="1-2,4""#), "1+2+4");
         let plan = planned(&["t:threads=1,knobs.thp=[always,never]"], Some(&two_cpus())).unwrap();
         let case = |value| format!("Localhost/t/0000:knobs.thp-enabled={value},rw=read,threads=1");
         assert_eq!(names(&plan), ["always", "never"].map(case));
@@ -503,6 +606,19 @@ mod tests {
         let plan = planned(&["t"], None).unwrap();
         assert_eq!(plan.cells[0].key, None);
         assert_eq!(plan.cells[0].open["threads"], "one per CPU");
+    }
+
+    #[test]
+    fn the_number_of_a_workers_cpus_can_be_a_value() {
+        let plan = planned(&["t:threads=worker-cpus"], Some(&two_cpus())).unwrap();
+        assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=2"]);
+        assert_eq!(plan.cells[0].key, planned(&["t:threads=2"], Some(&two_cpus())).unwrap().cells[0].key);
+        let plan = planned(&["t:threads=[1,worker-cpus]"], Some(&two_cpus())).unwrap();
+        assert_eq!(names(&plan).len(), 2);
+        let plan = planned(&["t:threads=worker-cpus"], None).unwrap();
+        assert_eq!(plan.cells[0].open["threads"], "the CPUs of a worker");
+        assert_eq!((&plan.cells[0].key, plan.cells[0].params.get("threads")), (&None, None));
+        assert!(planned(&["t:rw=worker-cpus"], Some(&two_cpus())).is_err(), "it is a number");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! summary = "what this plan is for"
 //! tools = ["sar 1"]            # around the samples of every test
 //! publish = "upload.sh"        # after each test, and at the end
+//! on = ["a", "b"]              # the workers that measure every test without an `on` of its own
 //!
 //! [sampling]
 //! min-time = "2s"
@@ -26,6 +27,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wb_model::Value;
 
+use crate::error::Errors;
 use crate::expand::KNOBS;
 use crate::request::{Form, Written};
 use crate::tools::{self, Groups};
@@ -46,7 +48,7 @@ pub struct PlanFile {
     pub requests: Vec<Request>,
 }
 
-/// Everything but the tools and the tests, which keep the places of all they say.
+/// Everything but the tools, the workers and the tests, which keep the places of all they say.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Head {
@@ -55,6 +57,8 @@ struct Head {
     summary: String,
     #[serde(default, rename = "tools")]
     _tools: Option<toml::Value>,
+    #[serde(default, rename = "on")]
+    _on: Option<toml::Value>,
     publish: Option<Spanned<String>>,
     #[serde(default)]
     sampling: Sampling,
@@ -69,27 +73,32 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, PlanError> {
     let source = Source::new(name, text);
     let table = DeTable::parse(text).map_err(|error| PlanError::toml(&source, &error))?.into_inner();
     let head: Head = toml::from_str(text).map_err(|error| misplaced(&source, &error))?;
+    let mut errors = Errors::default();
     if let Some(fault) = head.sampling.fault() {
         let at = key_of_sampling(&table, &fault.keys);
-        return Err(PlanError::at(&source, at, fault.what, "here"));
+        errors.push(PlanError::at(&source, at, fault.what, "here"));
     }
-    tools::check(&source, &head.tool_groups)?;
+    errors.ok(tools::check(&source, &head.tool_groups));
     if let Some(line) = head.publish.as_ref().filter(|line| tools::words(line.get_ref()).is_none()) {
         let what = "`publish` is no command: it is empty, or a quote is open";
-        return Err(PlanError::at(&source, line.span(), what, "here"));
+        errors.push(PlanError::at(&source, line.span(), what, "here"));
     }
-    let of_all = match table.get("tools") {
-        Some(value) => tools::unfold(&source, &written(&source, value)?, &head.tool_groups)?,
-        None => Vec::new(),
-    };
+    let of_all = |value| written(&source, value).and_then(|value| tools::unfold(&source, &value, &head.tool_groups));
+    let of_all = table.get("tools").and_then(|value| errors.ok(of_all(value))).unwrap_or_default();
+    let on = table.get_key_value("on").and_then(|(name, value)| {
+        let value = errors.ok(written(&source, value))?;
+        Some(Given { name: name.get_ref().to_string(), name_at: name.span(), value })
+    });
     let mut requests = Vec::new();
     if let Some(DeValue::Array(tests)) = table.get("test").map(Spanned::get_ref) {
         for test in tests {
-            let mut request = request(&source, test, &head.tool_groups)?;
+            let Some(mut request) = errors.ok(request(&source, test, &head.tool_groups)) else { continue };
             request.tools.splice(0..0, of_all.iter().cloned());
+            request.on_of_plan.clone_from(&on);
             requests.push(request);
         }
     }
+    errors.finish()?;
     let stem = std::path::Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = head.name.or(stem).unwrap_or_default();
     let publish = head.publish.map(Spanned::into_inner);
@@ -142,31 +151,36 @@ fn request(source: &Source, test: &Spanned<DeValue>, groups: &Groups) -> Result<
         stages: Vec::new(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
+        on_of_plan: None,
     };
+    let mut errors = Errors::default();
     for (name, value) in entries {
         if let ("knobs", DeValue::Table(knobs)) = (name.get_ref().as_ref(), value.get_ref()) {
             for (knob, value) in knobs {
                 let (given, name_at) = (format!("{KNOBS}{}", knob.get_ref()), knob.span());
-                request.given.push(Given { name: given, name_at, value: written(source, value)? });
+                let Some(value) = errors.ok(written(source, value)) else { continue };
+                request.given.push(Given { name: given, name_at, value });
             }
             continue;
         }
-        let value = written(source, value)?;
+        let Some(value) = errors.ok(written(source, value)) else { continue };
         match name.get_ref().as_ref() {
             "name" => (request.test, request.test_at) = (value.value().to_string(), value.at),
-            "id" => request.id = Some(spec::pinned(source, &value)?),
-            "tools" => request.tools.extend(tools::unfold(source, &value, groups)?),
+            "id" => request.id = errors.ok(spec::pinned(source, &value)),
+            "tools" => request.tools.extend(errors.ok(tools::unfold(source, &value, groups)).unwrap_or_default()),
             // pbench's name for it, which fio and uperf have: it starts the group, and stays a parameter.
             "tool-group" => {
-                request.tools.extend(tools::group(source, &value, groups)?);
+                request.tools.extend(errors.ok(tools::group(source, &value, groups)).unwrap_or_default());
                 request.given.push(Given { name: name.get_ref().to_string(), name_at: name.span(), value });
             }
             other => request.given.push(Given { name: other.to_owned(), name_at: name.span(), value }),
         }
     }
     if request.test.is_empty() {
-        return Err(PlanError::at(source, test.span(), "this test has no name", "`name = \"…\"` is missing"));
+        let unnamed = PlanError::at(source, test.span(), "this test has no name", "`name = \"…\"` is missing");
+        errors.push(unnamed);
     }
+    errors.finish()?;
     request.given.sort_by_key(|given| given.name_at.start);
     Ok(request)
 }

@@ -26,8 +26,8 @@ pub mod workers;
 
 pub use catalogue::Catalogue;
 pub use error::PlanError;
-pub use expand::{KNOBS, SIDES, WORKERS, expand};
-pub use plan::{Cell, LeftOut, Plan, Shortfall};
+pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
+pub use plan::{Cell, Duration, LeftOut, Plan, Shortfall};
 pub use request::{Given, Request, Source};
 pub use sampling::{Order, Sampling};
 pub use select::Selection;

@@ -39,6 +39,12 @@ pub struct Cell {
     pub rule: Rule,
     /// How long one sample takes, about.
     pub estimate: Nanos,
+    /// How much longer the first sample takes, which finds out how much work each does.
+    #[serde(default)]
+    pub calibration_time: Nanos,
+    /// Whether the estimate is of this test; otherwise nothing says how long a sample takes.
+    #[serde(default = "estimated")]
+    pub is_estimated: bool,
     /// How long what its test prepares stays alive.
     pub scope: Scope,
     /// User tools around its samples.
@@ -62,26 +68,64 @@ pub struct LeftOut {
     pub why: String,
 }
 
+fn estimated() -> bool {
+    true
+}
+
+/// How long measuring takes, about: with as few samples as its rule can be met with, and with as many as it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Duration {
+    /// The shortest.
+    pub least: Nanos,
+    /// The longest, without failed attempts and without samples that are taken again.
+    pub most: Nanos,
+}
+
 impl Plan {
-    /// How long it takes, about: warm-ups and the fewest samples of every cell that can be measured.
-    pub fn estimate(&self) -> Nanos {
-        let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none());
-        Nanos(cells.map(|cell| self.cell_estimate(cell).0).sum())
+    /// How long the cells take that can be measured and whose samples have an estimate.
+    pub fn duration(&self) -> Duration {
+        let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
+        cells.map(|cell| self.cell_duration(cell)).fold(Duration::default(), |all, one| Duration {
+            least: Nanos(all.least.0.saturating_add(one.least.0)),
+            most: Nanos(all.most.0.saturating_add(one.most.0)),
+        })
     }
 
-    /// How long one cell takes, about, with its fewest samples.
-    pub fn cell_estimate(&self, cell: &Cell) -> Nanos {
-        let attempts = u64::from(self.sampling.warm_up) + cell.rule.fewest() as u64;
-        Nanos(cell.estimate.0.saturating_mul(attempts))
+    /// How long a cell takes: warm-ups and samples, of which none is begun once the budget is spent.
+    pub fn cell_duration(&self, cell: &Cell) -> Duration {
+        let (fewest, most) = (cell.rule.fewest() as u64, cell.rule.most() as u64);
+        let warm_up = u64::from(self.sampling.warm_up);
+        // What is compared ends when it is decided, and has no budget but one that was asked for.
+        let is_compared = matches!(cell.rule, Rule::Compared { .. });
+        let attempts = |samples: u64| {
+            let wanted = warm_up + samples;
+            let within = |budget: Nanos| self.attempts_within(cell, budget);
+            match (self.sampling.budget, self.sampling.budget(!is_compared)) {
+                (Some(budget), _) => wanted.min(within(budget)),
+                (None, Some(usual)) => wanted.min(within(usual).max(warm_up + fewest)),
+                (None, None) => wanted,
+            }
+        };
+        let time = |attempts: u64| {
+            let first = if attempts > 0 { cell.calibration_time.0 } else { 0 };
+            Nanos(cell.estimate.0.saturating_mul(attempts).saturating_add(first))
+        };
+        Duration { least: time(attempts(fewest)), most: time(attempts(most)) }
+    }
+
+    /// How many attempts are begun before a budget is spent.
+    fn attempts_within(&self, cell: &Cell, budget: Nanos) -> u64 {
+        let rest = budget.0.saturating_sub(cell.calibration_time.0);
+        rest.div_ceil(cell.estimate.0.max(1)).max(1)
     }
 
     /// Whether the budget ends a cell, about, before its fewest samples are taken.
     pub fn shortfall(&self, cell: &Cell) -> Option<Shortfall> {
         let wanted = cell.rule.fewest();
         // No attempt is begun once the budget is spent; one that is begun is finished.
-        let attempts = self.sampling.budget?.0.div_ceil(cell.estimate.0.max(1));
+        let attempts = self.attempts_within(cell, self.sampling.budget?);
         let holds = attempts.saturating_sub(u64::from(self.sampling.warm_up)) as usize;
-        (cell.unsupported.is_none() && holds < wanted).then_some(Shortfall { holds, wanted })
+        (cell.unsupported.is_none() && cell.is_estimated && holds < wanted).then_some(Shortfall { holds, wanted })
     }
 }
 

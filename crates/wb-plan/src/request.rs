@@ -94,4 +94,6 @@ pub struct Request {
     pub tools: Vec<String>,
     /// Files that are programs in the place of those that the path has, by the programs' names.
     pub programs: BTreeMap<String, String>,
+    /// The plan's `on`: the workers that measure it where it names none itself.
+    pub on_of_plan: Option<Given>,
 }

@@ -40,6 +40,7 @@ pub fn parse(text: &str) -> Result<Request, PlanError> {
         stages: groups.collect(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
+        on_of_plan: None,
         source,
     })
 }

@@ -79,7 +79,11 @@ fn no_command(source: &Source, at: std::ops::Range<usize>, line: &str) -> PlanEr
         .with_help("a tool is a command line such as `perf stat -a`, or the name of a group of [tool-groups]")
 }
 
-fn is_program(word: &str) -> bool {
+/// Whether a word names a program of this machine: a file by its path, or one on the search path.
+pub fn is_program(word: &str) -> bool {
+    if word.contains('/') {
+        return std::path::Path::new(word).is_file();
+    }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).any(|folder| folder.join(word).is_file())
 }

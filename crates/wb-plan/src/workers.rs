@@ -11,12 +11,14 @@ pub struct Workers {
     pub all: Vec<(WorkerName, Result<Facts, String>)>,
     /// By name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
+    /// What those to which there is no way were when they were measured last: what the machine decides follows from that.
+    pub recorded: BTreeMap<WorkerName, Facts>,
 }
 
 impl Workers {
     /// This machine alone.
     pub fn local(facts: Facts) -> Self {
-        Self { all: vec![(WorkerName::local(), Ok(facts))], groups: BTreeMap::new() }
+        Self { all: vec![(WorkerName::local(), Ok(facts))], ..Self::default() }
     }
 
     /// Their names, in order.
@@ -28,6 +30,27 @@ impl Workers {
     pub fn facts(&self, worker: &WorkerName) -> Option<Result<&Facts, &str>> {
         let found = self.all.iter().find(|(name, _)| name == worker);
         found.map(|(_, facts)| facts.as_ref().map_err(String::as_str))
+    }
+
+    /// The facts by which what the machine decides is resolved for a worker: those of now, or else those recorded.
+    pub(crate) fn latest_facts(&self, worker: &WorkerName) -> Option<&Facts> {
+        self.facts(worker)?.ok().or_else(|| self.recorded.get(worker))
+    }
+
+    /// Puts others in the place of one to which there is no way, with the facts that are recorded of them: the guests of a
+    /// host.
+    pub fn replace_absent(&mut self, worker: &WorkerName, by: BTreeMap<WorkerName, Facts>) {
+        let Some(at) = self.all.iter().position(|(name, facts)| name == worker && facts.is_err()) else { return };
+        let names: Vec<WorkerName> = by.keys().cloned().collect();
+        let (_, why) = self.all.remove(at);
+        self.all.splice(at..at, names.iter().map(|name| (name.clone(), why.clone())));
+        for members in self.groups.values_mut() {
+            if let Some(at) = members.iter().position(|name| name == worker) {
+                members.splice(at..=at, names.iter().cloned());
+            }
+        }
+        self.groups.insert(worker.to_string(), names);
+        self.recorded.extend(by);
     }
 
     /// The workers of this name: one, or a group.

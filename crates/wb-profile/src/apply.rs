@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Group, PutBack, Scratch, Worker};
+use wb_agent::{Group, PutBack, Scratch, Teardown, Worker};
 use wb_fleet::{Address, Options, Params, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::Tuned;
@@ -67,7 +67,7 @@ pub struct Applied {
     /// What it is like.
     pub standing: Standing,
     /// The workers of its guests; the host itself measures where there are none.
-    pub guests: Vec<Worker>,
+    guests: Vec<Worker>,
     /// Where on the host their consoles are.
     consoles: Vec<String>,
     group: Group,
@@ -82,15 +82,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
     let failed =
         |why: Why| ProfileError { profile: named.name.clone(), host: host.worker.name().clone(), why: Box::new(why) };
     let group = host.worker.group().await.map_err(|error| failed(error.into()))?;
-    let site = Site {
-        group: &group,
-        params: host.params,
-        address: host.address,
-        options: means.options,
-        program: means.program,
-        assets: means.assets,
-        told: means.told,
-    };
+    let site = Site::new(&group, host, means);
     match put(named, &site, means.sets).await {
         Ok((knobs, running)) => {
             let (guests, kept) = match running {
@@ -108,8 +100,9 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
             Ok(Applied { standing, guests, consoles, group, kept })
         }
         Err(why) => {
-            if let Err(error) = group.teardown().await {
-                (means.told)(host.worker.name(), format!("not all is as it was: {error}"));
+            let fault = group.teardown().await.map_or_else(|error| Some(error.to_string()), |teardown| teardown.fault);
+            if let Some(fault) = fault {
+                (means.told)(host.worker.name(), format!("not all is as it was: {fault}"));
             }
             Err(failed(why))
         }
@@ -118,7 +111,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
 
 async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
     let profile = &named.profile;
-    let mut knobs = Vec::new();
+    let mut knobs = one_thread_per_core(site).await?;
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
         knobs.extend(site.group.tune_leniently(wanted).await?);
@@ -142,6 +135,18 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
         Some(guests) => Some(guest::start(guests, site).await?),
     };
     Ok((knobs, running))
+}
+
+/// Has every core of a host run one thread where its parameters say `disable-smt`, before CPUs are counted for anything.
+async fn one_thread_per_core(site: &Site<'_>) -> Result<Vec<Tuned>, Why> {
+    if site.params.disable_smt != Some(true) {
+        return Ok(Vec::new());
+    }
+    let facts = site.group.worker().facts().await?;
+    if facts.one_cpu_per_core().len() == facts.cpus.len() {
+        return Ok(Vec::new());
+    }
+    Ok(site.group.tune(BTreeMap::from([("smt".to_owned(), "off".to_owned())])).await?)
 }
 
 /// That a command was carried out says nothing of what came of it.
@@ -176,6 +181,12 @@ impl Applied {
         all
     }
 
+    /// The guests with how they were made and where on the host their consoles are.
+    pub fn guests(&self) -> impl Iterator<Item = (&Worker, &Made, &str)> {
+        let made = self.standing.guests.iter().zip(&self.consoles);
+        self.guests.iter().zip(made).map(|(guest, (made, console))| (guest, made, console.as_str()))
+    }
+
     /// Puts the host back; what became of each change, the last first.
     ///
     /// # Errors
@@ -189,11 +200,16 @@ impl Applied {
         }
         let torn = group.teardown().await;
         if let Some((folder, keys)) = kept {
+            // What is not removed now is removed by the next agent.
             let _ = folder.close().await;
-            drop(keys);
+            let _ = keys.close().await;
         }
         match torn {
-            Ok(teardown) => Ok(teardown.put_back),
+            Ok(Teardown { put_back, fault: None, .. }) => Ok(put_back),
+            Ok(Teardown { put_back, fault: Some(fault), .. }) => {
+                let restored = put_back.into_iter().map(|one| one.what).collect();
+                Err(ProfileError { profile: standing.name, host, why: Box::new(Why::NotRestored { fault, restored }) })
+            }
             Err(error) => Err(ProfileError { profile: standing.name, host, why: Box::new(error.into()) }),
         }
     }

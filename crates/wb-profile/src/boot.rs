@@ -14,8 +14,8 @@ const LONGEST: Bytes = Bytes(64 << 10);
 
 /// Reboots by whatever starts the machine.
 const USUAL: &str = "systemctl reboot || reboot";
-/// Starts the running kernel once more, with the command line `$1`: where distributions have kernels and initrds.
-const KEXEC: &str = r#"
+/// Finds kexec, and the files of the running kernel where distributions have kernels and initrds.
+const FIND: &str = r#"
 command -v kexec >/dev/null || { echo "there is no program \`kexec\` (Debian's package kexec-tools)" >&2; exit 1; }
 release=$(uname -r)
 for kernel in "/boot/vmlinuz-$release" "/usr/lib/modules/$release/vmlinuz" ""; do [ ! -e "$kernel" ] || break; done
@@ -23,6 +23,9 @@ for initrd in "/boot/initrd.img-$release" "/boot/initramfs-$release.img" "/boot/
     [ ! -e "$initrd" ] || break
 done
 [ -n "$kernel" ] || { echo "the running kernel $release is not in /boot" >&2; exit 1; }
+"#;
+/// Starts that kernel once more, with the command line `$1`.
+const KEXEC: &str = r#"
 kexec -a -l "$kernel" ${initrd:+--initrd="$initrd"} --append="$1" >&2 || exit 1
 systemctl kexec || { sync; kexec -e; }
 "#;
@@ -39,11 +42,20 @@ pub enum Boot {
 impl Boot {
     /// The words of the command that asks for it.
     pub(crate) fn words(&self) -> Vec<String> {
-        let words: Vec<&str> = match self {
-            Self::Usual => vec!["sh", "-c", USUAL],
-            Self::Again(line) => vec!["sh", "-c", KEXEC, "sh", line],
+        let (script, line) = match self {
+            Self::Usual => (USUAL.to_owned(), ""),
+            Self::Again(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
         };
-        words.into_iter().map(str::to_owned).collect()
+        ["sh", "-c", &script, "sh", line].map(str::to_owned).into()
+    }
+
+    /// The words of the command that says whether it can be asked for, and changes nothing.
+    pub(crate) fn check_words(&self) -> Vec<String> {
+        let script = match self {
+            Self::Usual => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
+            Self::Again(_) => FIND,
+        };
+        ["sh", "-c", script].map(str::to_owned).into()
     }
 }
 

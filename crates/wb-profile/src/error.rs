@@ -36,6 +36,14 @@ pub enum Why {
         /// What says whether it is so.
         is: String,
     },
+    /// Something that could not be put back.
+    #[error("{fault}; put back all the same: {}", .restored.join(", "))]
+    NotRestored {
+        /// What, and why.
+        fault: String,
+        /// What was put back.
+        restored: Vec<String>,
+    },
     /// A program that is not there.
     #[error("there is no program `{program}`: `apt-get install {package}` brings it")]
     NoProgram {
@@ -65,6 +73,29 @@ pub enum Why {
     NoKvm {
         /// How that was seen.
         said: String,
+    },
+    /// Kernel arguments of this machine, which is not rebooted.
+    #[error("its kernel arguments would reboot this machine, and the run would end with it")]
+    Here,
+    /// A kernel that cannot be started once more.
+    #[error("its kernel cannot be started with other arguments: {output}")]
+    NoReboot {
+        /// What is in the way.
+        output: String,
+    },
+    /// A network of libvirt's that is not defined.
+    #[error("libvirt has no network `{network}`: {output}")]
+    NoNetwork {
+        /// Its name.
+        network: String,
+        /// The end of what virsh printed.
+        output: String,
+    },
+    /// A program that libvirt does not run guests with.
+    #[error("libvirt cannot run guests this way: {output}")]
+    NoEmulator {
+        /// The end of what virsh printed.
+        output: String,
     },
     /// Not enough CPUs or memory.
     #[error("{0}")]
@@ -149,7 +180,18 @@ const BE_ROOT: &str =
 impl ProfileError {
     /// The way out, where there is one to be told.
     pub fn help(&self) -> Option<String> {
-        match self.why.as_ref() {
+        self.why.help()
+    }
+}
+
+impl Why {
+    /// The way out, where one is known.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Here => Some(
+                "name other hosts with --hosts, and start the run from a machine that is not measured".to_owned(),
+            ),
+            Self::NoNetwork { .. } => Some("`virsh net-list --all` shows the networks; `network` of a profile names one".to_owned()),
             Why::NoLibvirt { .. } => Some(
                 "is it installed and running? `systemctl start libvirtd`; on Debian libvirt-daemon-system brings it".to_owned(),
             ),

@@ -5,7 +5,7 @@
 //! `wb-fleet`'s.
 //!
 //! Start with [`profile`] (what a profile is), then [`apply()`] (what is done on a host) and [`image`] (what a guest's
-//! disk is made from); and [`provision`], [`script`], [`mod@reboot`] and [`boot`], what is
+//! disk is made from); [`mod@preflight`] finds out beforehand whether that can be done; and [`provision`], [`script`], [`mod@reboot`] and [`boot`], what is
 //! done to a host before any profile.
 
 pub mod apply;
@@ -15,6 +15,7 @@ pub mod error;
 mod guest;
 mod host;
 pub mod image;
+pub mod preflight;
 pub mod profile;
 pub mod provision;
 pub mod reboot;
@@ -26,7 +27,8 @@ pub mod usage;
 pub use apply::{Applied, HostAt, Means, Standing, apply, folders};
 pub use controller::Controller;
 pub use error::{ProfileError, Why};
-pub use guest::Made;
+pub use guest::{GuestLog, GuestLogs, Made, Planned, console, guest_logs, remove_guest_logs};
+pub use preflight::{Preflight, preflight};
 pub use profile::{Named, Profile};
 pub use shelf::{BadProfile, Shelf};
 pub use usage::{BadUse, asked};

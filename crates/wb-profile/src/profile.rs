@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_knobs::knobs;
 use wb_knobs::tune::Wanted;
 use wb_model::secrets::masked_lines;
+use wb_model::wording::without_rust_types;
 use wb_model::{Bytes, Nanos, ProfileName};
 use wb_plan::nearest::{nearest, nearest_expected};
 
@@ -112,9 +113,9 @@ impl From<String> for Fault {
 }
 
 impl Fault {
-    /// By what serde says of a text that it does not like, and how that is told.
-    pub(crate) fn of_serde(message: &str, what: String) -> Self {
-        Self { what, near: nearest_expected(message).map(str::to_owned) }
+    /// A message of serde, with the nearest name where one is unknown.
+    pub(crate) fn of_serde(message: &str) -> Self {
+        Self { what: without_rust_types(message), near: nearest_expected(message).map(str::to_owned) }
     }
 }
 

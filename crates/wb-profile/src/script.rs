@@ -102,6 +102,12 @@ impl Script {
         }
     }
 
+    /// A script that installs packages with dnf: names, files of the machine's, or URLs.
+    pub fn of_packages(packages: &[String]) -> Self {
+        let text = "#!/bin/sh\nexec dnf install -y --nobest --skip-broken \"$@\"\n";
+        Self { path: PathBuf::from("dnf-install"), arguments: packages.to_vec(), text: text.into() }
+    }
+
     /// The hash of its text and its arguments: what tells it from another.
     pub fn sha256(&self) -> Sha256 {
         let mut all = self.text.clone();

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
 use wb_model::ProfileName;
 use wb_plan::nearest::nearest;
+use wb_plan::{PlanError, Source};
 
 use crate::profile::{Fault, Named, Profile, did_you_mean};
 
@@ -34,16 +36,9 @@ pub enum BadProfile {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is none.
-    #[error("{name}: {what}")]
-    Text {
-        /// The file's path.
-        name: String,
-        /// What is wrong, with the line.
-        what: String,
-        /// A name that may have been meant.
-        near: Option<String>,
-    },
+    /// Its text is not that of a profile.
+    #[error(transparent)]
+    Text(#[from] PlanError),
     /// There is none of this name.
     #[error("there is no profile `{name}`")]
     Unknown {
@@ -65,10 +60,7 @@ impl BadProfile {
                 "there are {}; one of your own is NAME.toml in ~/.config/weighbridge/profiles.d",
                 all.join(", ")
             )),
-            Self::Text { near, .. } => {
-                let near = did_you_mean(near.as_deref());
-                Some(format!("{near}`weighbridge schema profile` says what a profile can have"))
-            }
+            Self::Text(error) => Diagnostic::help(error).map(|help| help.to_string()),
             Self::Io { .. } => None,
         }
     }
@@ -117,11 +109,18 @@ impl Shelf {
     }
 
     fn put(&mut self, name: &str, text: &str, file: &str) -> Result<(), BadProfile> {
-        let bad = |Fault { what, near }| BadProfile::Text { name: file.to_owned(), what, near };
-        let of_toml = |error: toml::de::Error| Fault::of_serde(error.message(), error.to_string().trim().to_owned());
-        let profile: Profile = toml::from_str(text).map_err(|error| bad(of_toml(error)))?;
+        let help = |near: Option<String>| {
+            format!("{}`weighbridge schema profile` shows what a profile can have", did_you_mean(near.as_deref()))
+        };
+        let bad = |Fault { what, near }| PlanError::plain(format!("{file}: {what}")).with_help(help(near));
+        let malformed = |error: toml::de::Error| {
+            let message = error.message().trim().replace('\n', ", ");
+            let Fault { what, near } = Fault::of_serde(&message);
+            PlanError::at(&Source::new(file, text), error.span().unwrap_or(0..0), what, "here").with_help(help(near))
+        };
+        let profile: Profile = toml::from_str(text).map_err(malformed)?;
         if let Some(fault) = profile.fault() {
-            return Err(bad(fault));
+            return Err(bad(fault).into());
         }
         let name = ProfileName::new(name).map_err(|error| bad(error.to_string().into()))?;
         self.all.retain(|known| known.name != name);
@@ -181,7 +180,7 @@ mod tests {
             std::fs::write(folder.path().join("Mine.toml"), text).unwrap();
             let bad = Shelf::of(&[folder.path().to_owned()]).unwrap_err();
             let (text, help) = (bad.to_string(), bad.help().unwrap());
-            assert!(text.contains("Mine.toml") && text.contains(said), "{text}");
+            assert!(text.contains(said), "{text}");
             assert!(help.starts_with(&format!("did you mean `{near}`? `weighbridge schema profile`")), "{help}");
         }
     }

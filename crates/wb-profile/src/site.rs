@@ -6,6 +6,7 @@ use wb_agent::Group;
 use wb_fleet::{Address, Options, Params, Program};
 use wb_model::WorkerName;
 
+use crate::apply::{HostAt, Means};
 use crate::error::Why;
 
 /// A host, and what its profile needs to know of it.
@@ -26,6 +27,21 @@ pub(crate) struct Site<'a> {
     pub(crate) told: &'a (dyn Fn(&WorkerName, String) + Sync),
 }
 
+impl<'a> Site<'a> {
+    /// A host, whose processes and changes belong to a group.
+    pub(crate) fn new(group: &'a Group, host: &HostAt<'a>, means: &Means<'a>) -> Self {
+        Self {
+            group,
+            params: host.params,
+            address: host.address,
+            options: means.options,
+            program: means.program,
+            assets: means.assets,
+            told: means.told,
+        }
+    }
+}
+
 impl Site<'_> {
     /// Tells the user something of it.
     pub(crate) fn tell(&self, line: String) {
@@ -40,17 +56,33 @@ impl Site<'_> {
         WorkerName::new(&name).unwrap_or_else(|_| host.clone())
     }
 
-    /// The text of an asset: a file by its path, or in the first of the folders that has it, or the text itself where
-    /// it is no name.
+    /// The text of an asset: a file by its path or in the first of the folders that has it, `%(host)s` and `%(address)s`
+    /// in its name being the host's; or the text itself where it is no name.
     pub(crate) fn asset(&self, name: &str) -> Result<String, Why> {
         if name.trim_start().starts_with('<') {
             return Ok(name.to_owned());
         }
         let host = self.group.worker().name().to_string();
-        let named = name.replace("%(host)s", &host);
+        let named = of_host(name, &host, self.address.map_or(&host, |address| &address.host));
         let within = self.assets.iter().map(|folder| folder.join(&named));
         let path = [PathBuf::from(&named)].into_iter().chain(within).find(|path| path.is_file());
         let path = path.unwrap_or_else(|| Path::new(&named).to_owned());
         std::fs::read_to_string(&path).map_err(|source| Why::File { path: path.display().to_string(), source })
+    }
+}
+
+/// The name of an asset of a host.
+fn of_host(name: &str, host: &str, address: &str) -> String {
+    name.replace("%(address)s", address).replace("%(host)s", host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_assets_by_its_name_and_by_its_address() {
+        assert_eq!(of_host("libvirt/%(host)s.xml", "a", "10.0.0.1"), "libvirt/a.xml");
+        assert_eq!(of_host("libvirt/%(address)s-tuned.xml", "a", "10.0.0.1"), "libvirt/10.0.0.1-tuned.xml");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wb_knobs::KnobSet;
-use wb_model::{Bytes, Nanos};
+use wb_model::{Bytes, Nanos, ProfileName};
 use wb_plan::nearest::nearest;
 
 use crate::image::{Format, Image};
@@ -15,6 +15,12 @@ use crate::shelf::{BadProfile, Shelf};
 /// Why what was asked for is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum BadUse {
+    /// No profile is named.
+    #[error("invalid value `{text}` of --profiles: expected the name of a profile")]
+    Unnamed {
+        /// As it was written.
+        text: String,
+    },
     /// There is none such.
     #[error(transparent)]
     Profile(#[from] BadProfile),
@@ -48,12 +54,17 @@ impl BadUse {
     /// The way out.
     pub fn help(&self) -> Option<String> {
         match self {
+            Self::Unnamed { .. } => Some(
+                "`weighbridge profile list` shows all; without --profiles the host is measured as it is".to_owned(),
+            ),
             Self::Profile(bad) => bad.help(),
             Self::Params { near, .. } => {
                 let near = did_you_mean(near.as_deref());
                 Some(format!("{near}a profile is written NAME or NAME:{{JSON}}, with {}", NAMES.join(", ")))
             }
-            Self::Twice { .. } => Some("write a profile of your own for the other: NAME.toml".to_owned()),
+            Self::Twice { name } => Some(format!(
+                "name the other: `{name}:{{\"name\": \"{name}2\"}}`, or write a profile of your own: NAME.toml"
+            )),
             Self::Set { near, .. } => {
                 Some(format!("{}`weighbridge tune status` lists the sets", did_you_mean(near.as_deref())))
             }
@@ -65,6 +76,7 @@ impl BadUse {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Params {
+    name: Option<ProfileName>,
     force_guest_cpus: Option<u32>,
     force_guest_mem: Option<u64>,
     force_no_vms: Option<u32>,
@@ -86,7 +98,8 @@ struct Params {
     tests: Option<Vec<String>>,
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
+    "name",
     "force-guest-cpus",
     "force-guest-mem (MiB)",
     "force-no-vms",
@@ -110,9 +123,12 @@ const NAMES: [&str; 18] = [
 /// The profiles that words of a command line mean; several can be in one, with commas between.
 ///
 /// # Errors
-/// When one is none, or is there twice.
+/// When a word names none, one is unknown, or one is there twice.
 pub fn asked(words: &[String], shelf: &Shelf, sets: &[KnobSet]) -> Result<Vec<Named>, BadUse> {
     let mut all: Vec<Named> = Vec::new();
+    if let Some(text) = words.iter().find(|word| parts(word).is_empty()) {
+        return Err(BadUse::Unnamed { text: text.clone() });
+    }
     for text in words.iter().flat_map(|word| parts(word)) {
         let named = one(text, shelf)?;
         if all.iter().any(|known| known.name == named.name) {
@@ -152,15 +168,38 @@ fn one(text: &str, shelf: &Shelf) -> Result<Named, BadUse> {
     let mut named = shelf.get(name)?.clone();
     let Some(json) = json else { return Ok(named) };
     let bad = |Fault { what, near }| BadUse::Params { text: text.to_owned(), what, near };
-    let of_json = |error: serde_json::Error| Fault::of_serde(&error.to_string(), error.to_string());
-    let given: Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(of_json(error)))?;
-    let given = given.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect();
-    let params: Params = serde_json::from_value(Value::Object(given)).map_err(|error| bad(of_json(error)))?;
-    params.say(&mut named).map_err(|what| bad(what.into()))?;
+    let given: Map<String, Value> =
+        serde_json::from_str(json).map_err(|error| bad(Fault::of_serde(&error.to_string())))?;
+    params(given).map_err(bad)?.say(&mut named).map_err(|what| bad(what.into()))?;
     if let Some(fault) = named.profile.fault() {
         return Err(bad(fault));
     }
     Ok(named)
+}
+
+/// Reads the parameters of a profile. Each of them is read by itself, so that a message names it as it was written.
+fn params(given: Map<String, Value>) -> Result<Params, Fault> {
+    let mut all = Map::new();
+    for (written, value) in given {
+        let name = written.replace('_', "-");
+        let alone = Map::from_iter([(name.clone(), value.clone())]);
+        if let Err(error) = serde_json::from_value::<Params>(Value::Object(alone)) {
+            return Err(bad_param(&written, &error.to_string()));
+        }
+        if all.insert(name, value).is_some() {
+            return Err(Fault::from(format!("`{written}` is given twice")));
+        }
+    }
+    serde_json::from_value(Value::Object(all)).map_err(|error| Fault::of_serde(&error.to_string()))
+}
+
+/// What serde does not like about a parameter, which it may know by another spelling than the one that was written.
+fn bad_param(written: &str, message: &str) -> Fault {
+    let Fault { what, near } = Fault::of_serde(message);
+    match message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
+        true => Fault { what: format!("unknown parameter `{written}`"), near },
+        false => Fault { what: format!("`{written}`: {what}"), near },
+    }
 }
 
 /// Words, in one text or each by itself.
@@ -181,7 +220,8 @@ impl Words {
 }
 
 impl Params {
-    fn say(self, Named { profile, .. }: &mut Named) -> Result<(), String> {
+    fn say(self, Named { name, profile }: &mut Named) -> Result<(), String> {
+        *name = self.name.unwrap_or_else(|| name.clone());
         profile.sets = self.sets.unwrap_or(std::mem::take(&mut profile.sets));
         profile.tests = self.tests.or(profile.tests.take());
         profile.knobs.extend(self.knobs);
@@ -241,6 +281,13 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_can_have_another_name() {
+        let all = asked_of(&["Localhost", r#"Localhost:{"name":"Quiet","knobs":{"thp":"never"}}"#]).unwrap();
+        assert_eq!((all[1].name.as_str(), all[1].profile.knobs.len()), ("Quiet", 1));
+        assert!(asked_of(&[r#"Localhost:{"name":"a/b"}"#]).unwrap_err().contains("`a/b` is not a name"));
+    }
+
+    #[test]
     fn names_of_run_perf_become_knobs() {
         let all = asked_of(&[
             r#"TunedHost:{"tuned_adm_profile":"latency-performance","irqbalance":false,"knobs":{"thp":"never"}}"#,
@@ -262,11 +309,35 @@ mod tests {
     fn what_means_nothing_is_refused() {
         let said = |word: &str| asked_of(&[word]).unwrap_err();
         assert!(said("Localhost:{\"force_guest_cpus\":2}").ends_with("this profile has no guests"));
-        assert!(said("DefaultLibvirt:{\"force_guest_cpu\":2}").contains("unknown field"));
+        assert!(said("DefaultLibvirt:{\"force_guest_cpu\":2}").ends_with("unknown parameter `force_guest_cpu`"));
         assert!(said("DefaultLibvirt:{\"force_no_vms\":0}").contains("at least one"));
         assert!(said("TunedHost:{\"grub_args\":[\"a b\"]}").contains("no kernel argument"));
         assert!(said("Localhost,Localhost").contains("twice"));
         assert_eq!(said("Nope"), "there is no profile `Nope`");
+    }
+
+    #[test]
+    fn a_parameter_is_named_as_it_was_written_with_what_it_takes() {
+        let all = [
+            r#"DefaultLibvirt:{"force_guest_cpus":"2"}"#,
+            r#"DefaultLibvirt:{"force_guest_cpus":-1}"#,
+            r#"DefaultLibvirt:{"__NAME__":1}"#,
+            r#"DefaultLibvirt:{"force_guest_cpus":1,"force-guest-cpus":2}"#,
+            r#"DefaultLibvirt:["force_guest_cpus"]"#,
+            r#"DefaultLibvirt:{"irqbalance":"no"}"#,
+            "",
+            ",",
+        ];
+        insta::assert_snapshot!(all.map(|word| asked_of(&[word]).unwrap_err()).join("\n"), @r#"
+        `DefaultLibvirt:{"force_guest_cpus":"2"}`: `force_guest_cpus`: invalid value "2": expected a whole number from 0 to 4294967295
+        `DefaultLibvirt:{"force_guest_cpus":-1}`: `force_guest_cpus`: invalid value `-1`: expected a whole number from 0 to 4294967295
+        `DefaultLibvirt:{"__NAME__":1}`: unknown parameter `__NAME__`
+        `DefaultLibvirt:{"force_guest_cpus":1,"force-guest-cpus":2}`: `force-guest-cpus` is given twice
+        `DefaultLibvirt:["force_guest_cpus"]`: invalid value of a list: expected names and values at line 1 column 0
+        `DefaultLibvirt:{"irqbalance":"no"}`: `irqbalance`: invalid value "no": expected true or false
+        invalid value `` of --profiles: expected the name of a profile
+        invalid value `,` of --profiles: expected the name of a profile
+        "#);
     }
 
     #[test]

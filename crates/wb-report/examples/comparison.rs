@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Instant::now();
     let builds = read(&folders);
     let read = clock.elapsed();
-    let options = PageOptions { charts: true, notes: &[], fail_on_gain: false };
+    let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
     let (text, compared, drawn) = compared(&builds, &How::default(), |outcome, history| {
         let compared = clock.elapsed();
         (html(outcome, history, &options), compared - read, clock.elapsed() - compared)

@@ -1,8 +1,6 @@
 //! How things are said, wherever they are shown.
 
-use std::collections::BTreeSet;
-
-use wb_model::{CellId, CellOutcome, Direction, Unit, Validity, WorkerName, counted, unescaped};
+use wb_model::{Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, counted, unescaped};
 use wb_stats::{Rule, Summary};
 use wb_study::cell::FEWEST_FOR_AN_INTERVAL;
 use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
@@ -135,14 +133,22 @@ pub(crate) fn cell_name(cell: &CellId) -> String {
     unescaped(&cell.to_string())
 }
 
-/// What is to be known of where a cell was measured, behind its outcome: of several workers, and in software.
+/// What is to be known of where a cell was measured, behind its outcome: on which workers, what its figure is of several,
+/// and whether it is one of software.
 pub(crate) fn place(cell: &CellResult) -> String {
-    let workers: BTreeSet<&str> =
-        cell.metrics.iter().filter_map(|result| result.worker.as_ref()).map(WorkerName::as_str).collect();
-    let on = match workers.len() {
+    let names: Vec<&str> = cell.workers.iter().take(NAMED).map(WorkerName::as_str).collect();
+    let names = match cell.workers.len() {
+        count if count > NAMED => format!("{}, … ({count} workers)", names.join(", ")),
+        _ => names.join(" and "),
+    };
+    let on = match cell.workers.len() {
         0 => String::new(),
-        1..=NAMED => format!(", on {}", workers.into_iter().collect::<Vec<_>>().join(" and ")),
-        count => format!(", on {count} workers"),
+        1 => format!(", on {names}"),
+        _ => match cell.primary().map(|primary| primary.metric.aggregate) {
+            Some(Aggregate::Sum) => format!(", sum of {names}"),
+            Some(Aggregate::Merge | Aggregate::Max) => format!(", the largest of {names}"),
+            Some(Aggregate::None) | None => format!(", on {names}"),
+        },
     };
     on + if is_emulated(cell) { ", in software" } else { "" }
 }

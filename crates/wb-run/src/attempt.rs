@@ -70,6 +70,10 @@ impl Bench {
         let start = Instant::now();
         let Taken { result, record, works, disturbances, other_runs } = self.take(cell, purpose, sample).await;
         let seconds = start.elapsed().as_secs_f64();
+        let outcome = match result {
+            Ok(()) => AttemptOutcome::Completed,
+            Err(failure) => self.explained(failure).await.outcome(),
+        };
 
         let write = |(path, bytes): &(String, Vec<u8>)| Artefact::write(&folder, path, bytes);
         let artefacts = record.artefacts.iter().map(write).collect::<Result<_, _>>()?;
@@ -79,7 +83,7 @@ impl Bench {
             purpose,
             sample,
             attempt: number,
-            outcome: result.map_or_else(|failure| failure.outcome(), |()| AttemptOutcome::Completed),
+            outcome,
             seconds,
             workload_seconds: record.workload_seconds,
             work: record.work,
@@ -92,6 +96,18 @@ impl Bench {
         let ended = self.history.attempts(&id).last().cloned();
         cell.studied_add(ended);
         Ok(self.other_runs.add(other_runs))
+    }
+
+    /// A failure with the last lines of the console of a guest that was lost.
+    async fn explained(&self, failure: Failure) -> Failure {
+        let Failure::Lost { worker, why } = failure else { return failure };
+        let console = self.crew.get(&worker).and_then(|member| member.console.as_ref());
+        let lines = match console {
+            Some(console) => console.last_lines().await,
+            None => String::new(),
+        };
+        let why = if lines.is_empty() { why } else { format!("{why}; its console ends: {lines}") };
+        Failure::Lost { worker, why }
     }
 
     /// Writes an event and adds it to the history.

@@ -152,7 +152,8 @@ impl Measuring {
         } else {
             seconds.iter().sum::<f64>() / seconds.len() as f64
         };
-        each * f64::from(warm_ups + wanted.saturating_sub(taken).max(1))
+        let calibration = if seconds.is_empty() { self.cell.calibration_time.seconds() } else { 0.0 };
+        calibration + each * f64::from(warm_ups + wanted.saturating_sub(taken).max(1))
     }
 
     /// Why the newest attempt's values do not count, if it completed.

@@ -17,13 +17,37 @@ pub struct Member {
     pub facts: Arc<Facts>,
     /// The address by which other workers reach it; none where nobody said.
     pub address: Option<String>,
+    /// Its console; none of one that is no guest.
+    pub console: Option<GuestConsole>,
 }
+
+/// The console of a guest: a file of its host.
+#[derive(Debug, Clone)]
+pub struct GuestConsole {
+    /// The host.
+    pub host: Worker,
+    /// Where on it.
+    pub path: String,
+}
+
+impl GuestConsole {
+    /// Its last lines; nothing where they cannot be read.
+    pub(crate) async fn last_lines(&self) -> String {
+        let bytes = wb_profile::console(&self.host, &self.path).await;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(SHOWN)..].join(" | ")
+    }
+}
+
+/// How much of a console a reason has, in lines.
+const SHOWN: usize = 5;
 
 impl Member {
     /// One that no other has to reach.
     pub async fn of(worker: Worker) -> Result<Self, wb_agent::WorkerError> {
         let facts = Arc::new(worker.facts().await?);
-        Ok(Self { worker, facts, address: None })
+        Ok(Self { worker, facts, address: None, console: None })
     }
 }
 
@@ -50,7 +74,7 @@ impl Crew {
     pub fn workers(&self) -> Workers {
         let here = self.members.iter().map(|it| (it.worker.name().clone(), Ok(Facts::clone(&it.facts))));
         let absent = self.absent.iter().map(|(name, why)| (name.clone(), Err(why.clone())));
-        Workers { all: here.chain(absent).collect(), groups: self.groups.clone() }
+        Workers { all: here.chain(absent).collect(), groups: self.groups.clone(), ..Workers::default() }
     }
 
     /// Goes on without one of its members, and says why.

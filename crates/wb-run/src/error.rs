@@ -23,10 +23,12 @@ pub enum RunError {
     #[error("cannot record the sampling of the plan: {0}")]
     Sampling(#[source] serde_json::Error),
     /// The worker went away while it measured.
-    #[error("the worker `{worker}` is lost: its agent ended")]
+    #[error("the worker `{worker}` is lost: {why}")]
     Lost {
         /// Which.
         worker: WorkerName,
+        /// How that showed.
+        why: String,
     },
     /// The folder has a cell of the same name that was defined otherwise.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]

@@ -9,7 +9,7 @@ use wb_knobs::tune::{Outcome, Tuned};
 use wb_model::{Bytes, Found, Nanos, Purpose, Scope, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_sys::telemetry::Thresholds;
-use wb_sys::undo::Undone;
+use wb_sys::undo::{Reset, Undone};
 use wb_tests::attempt::{Record, lost};
 use wb_tests::meeting::Seat;
 use wb_tests::test::{AnyPrepared, knobs_of};
@@ -126,7 +126,7 @@ impl Means<'_> {
 
     async fn one(self, cell: &Measuring, team: &Team, name: &WorkerName) -> Result<Site, Failure> {
         let gone = || Failure::refused(format!("there is no worker `{name}`"));
-        let Member { worker, facts, address } = self.crew.get(name).ok_or_else(gone)?;
+        let Member { worker, facts, address, .. } = self.crew.get(name).ok_or_else(gone)?;
         let group = worker.group_with(found(cell)?).await.map_err(lost)?;
         let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
         let site = Site::new(group, Arc::clone(facts), cell.placement.clone(), limit, self.cancel.clone());
@@ -262,6 +262,12 @@ async fn prepare_site(cell: &Measuring, attempt: &mut Attempt) -> Result<(), Fai
         _ => None,
     };
     tuned.values().flatten().filter_map(left).for_each(|finding| attempt.noticed(finding));
+    let reset = |Tuned { knob, target, resets, .. }: &Tuned| {
+        // Settings of the scheduler that was there before are gone with it, as they should be.
+        let listed: Vec<String> = resets.iter().filter(|reset| reset.now.is_some()).map(Reset::to_string).collect();
+        (!listed.is_empty()).then(|| format!("setting the knob `{knob}` of {target} has reset {}", listed.join(", ")))
+    };
+    tuned.values().flatten().filter_map(reset).for_each(|finding| attempt.noticed(finding));
     Ok(())
 }
 
@@ -297,6 +303,9 @@ impl Teardown {
     fn add(&mut self, ended: wb_agent::Teardown) {
         if !ended.left.is_empty() {
             self.findings.push(format!("processes that not even SIGKILL ends: {:?}", ended.left));
+        }
+        if let Some(fault) = ended.fault {
+            self.failure = Some(Failure::refused(fault));
         }
         for PutBack { what, how } in ended.put_back {
             match how {

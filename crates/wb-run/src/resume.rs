@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use wb_model::param::differences;
-use wb_model::{Facts, Team, WorkerName, counted};
-use wb_plan::{Plan, Sampling};
-use wb_record::{CellDefinition, Entry, History, RunFolder};
+use wb_model::{Facts, ProfileName, Team, WorkerName, counted};
+use wb_plan::{Plan, Sampling, Workers};
+use wb_profile::Standing;
+use wb_record::{CellDefinition, Entry, History, RecordError, RunFolder, files};
 use wb_study::Studied;
 use wb_tests::Registry;
 
@@ -32,6 +33,48 @@ pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunE
         }
     }
     Ok(())
+}
+
+/// Has workers to which there is no way be what they were when they were measured last in a profile, as a folder has it: a
+/// host is its guests where it had some.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn recall(folder: &Path, profile: &ProfileName, workers: &mut Workers) -> Result<(), RecordError> {
+    let absent: Vec<WorkerName> =
+        workers.all.iter().filter(|(_, facts)| facts.is_err()).map(|(name, _)| name.clone()).collect();
+    if absent.is_empty() || !folder.join("run.json").is_file() {
+        return Ok(());
+    }
+    let run = RunFolder::open(folder)?;
+    let entries = run.run_file()?.entries;
+    let measured = |entry: &Entry| entry.cells.iter().any(|cell| cell.profile == *profile);
+    for name in absent {
+        for (number, entry) in entries.iter().enumerate().rev().filter(|(_, entry)| measured(entry)) {
+            if let Some(facts) = entry.facts.get(&name) {
+                workers.recorded.insert(name, facts.clone());
+                break;
+            }
+            let guests = guests_of(&run, number, entry, &name)?;
+            if !guests.is_empty() {
+                workers.replace_absent(&name, guests);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The guests that measured in the place of a host in an entry, and what they were.
+fn guests_of(
+    run: &RunFolder,
+    number: usize,
+    entry: &Entry,
+    host: &WorkerName,
+) -> Result<BTreeMap<WorkerName, Facts>, RecordError> {
+    let standings: Option<Vec<Standing>> = files::read_json(&run.environment(&format!("profile-{number}")))?;
+    let guests = standings.into_iter().flatten().filter(|it| it.host == *host).flat_map(|it| it.guests);
+    Ok(guests.filter_map(|guest| Some((guest.name.clone(), entry.facts.get(&guest.name)?.clone()))).collect())
 }
 
 /// Whether every cell of a plan is complete in a folder, by what is recorded there alone. One that could not be measured

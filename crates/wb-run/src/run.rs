@@ -94,7 +94,8 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let wanted = |at: usize| matches!(next(&cells, at, job.referee, &plan.sampling), Next::Attempt(..));
     let open = (0..cells.len()).filter(|at| wanted(*at)).count();
     watch(started(&cells, &plan, open));
-    if open == 0 && !earlier.is_empty() {
+    let is_recorded = |cell: &Cell| earlier.iter().any(|entry| entry.cells.contains(&cell.id));
+    if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
         define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
         let bench = Bench {
             crew,
@@ -154,6 +155,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let (referee, publisher) = (job.referee, job.publisher);
     let mut taking = Taking { bench, cells, ended: BTreeSet::new(), referee, publisher, watch: &mut watch };
     let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
+    if matches!(scheduled, Err(RunError::Lost { .. })) {
+        taking.end_rest().await?;
+    }
     let cleaned = taking.clean_up().await;
     let Taking { mut bench, .. } = taking;
 
@@ -182,7 +186,7 @@ fn define(run: &RunFolder, cells: &[Measuring]) -> Result<Vec<String>, RunError>
         let id = &serial[0].cell.id;
         let before = run.definitions(id)?;
         let mut definitions = before.clone();
-        serial.iter().for_each(|cell| definitions.put(cell.definition.clone()));
+        serial.iter().for_each(|cell| definitions.put(defined(cell, before.of(&cell.cell.id))));
         if definitions != before {
             run.write_definitions(id, &definitions)?;
         }
@@ -193,6 +197,14 @@ fn define(run: &RunFolder, cells: &[Measuring]) -> Result<Vec<String>, RunError>
         }
     }
     Ok(notes)
+}
+
+/// A cell as it is recorded. Where it cannot be measured now, its samples keep the provenance that they were taken with.
+fn defined(cell: &Measuring, before: Option<&CellDefinition>) -> CellDefinition {
+    let definition = cell.definition.clone();
+    let before = before.filter(|_| cell.cell.unsupported.is_some() && !cell.studied.is_empty());
+    let provenance = before.map(|before| before.provenance.clone()).unwrap_or(definition.provenance);
+    CellDefinition { provenance, ..definition }
 }
 
 /// Copies the files that the definition of a serial's test names; says which of them have no copy.
@@ -363,14 +375,25 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
             disturbances: newest.attempt.ended.disturbances.clone(),
         });
         match &newest.attempt.ended.outcome {
-            AttemptOutcome::Lost { worker } => {
+            AttemptOutcome::Lost { worker, why } => {
                 self.bench.lost.insert(worker.clone());
                 // Others go on with what does not need it.
                 let alone = self.bench.lost.len() == self.bench.crew.members.len();
-                if alone { Err(RunError::Lost { worker: worker.clone() }) } else { Ok(()) }
+                if alone { Err(RunError::Lost { worker: worker.clone(), why: why.clone() }) } else { Ok(()) }
             }
             _ => Ok(()),
         }
+    }
+
+    /// Ends the cells that no worker is left for.
+    async fn end_rest(&mut self) -> Result<(), RunError> {
+        for at in 0..self.cells.len() {
+            match self.next(at) {
+                Next::Nothing(by) if !self.ended.contains(&at) => self.end(at, by).await?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// A cell that is done is taken down at once, not when its next turn would come.

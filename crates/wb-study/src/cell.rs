@@ -103,8 +103,9 @@ pub fn cell_result(
         key: definition.key.clone(),
         summary: definition.summary.clone(),
         params: definition.params.clone(),
+        workers: definition.teams.iter().map(|team| team.worker.clone()).collect(),
         rule: definition.rule,
-        outcome: outcome(definition, &studied, &judgement),
+        outcome: outcome(definition, &studied, &judgement, ended_by),
         ended_by: ended_by.map(str::to_owned),
         findings: findings(definition, range(definition, &studied).as_ref(), &counted),
         curves: merge_curves(&counted),
@@ -115,7 +116,12 @@ pub fn cell_result(
     }
 }
 
-fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgement) -> CellOutcome {
+fn outcome(
+    definition: &CellDefinition,
+    studied: &[Studied],
+    judgement: &Judgement,
+    ended_by: Option<&str>,
+) -> CellOutcome {
     if let Some(contradiction) = &judgement.contradiction {
         return CellOutcome::Failed { reason: format!("its values contradict each other: {contradiction}") };
     }
@@ -127,7 +133,11 @@ fn outcome(definition: &CellDefinition, studied: &[Studied], judgement: &Judgeme
     let in_vain = |studied: &&Studied| studied.valid().is_none() && !studied.is_cancelled();
     let failed = || match studied.iter().rfind(in_vain) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
-        None => CellOutcome::Partial { valid: 0, wanted },
+        // No attempt was made: its worker was lost before.
+        None => match ended_by.filter(|_| studied.is_empty()) {
+            Some(by) => CellOutcome::Failed { reason: by.to_owned() },
+            None => CellOutcome::Partial { valid: 0, wanted },
+        },
     };
     match &judgement.decision {
         Decision::Done(_) => CellOutcome::Measured,

@@ -41,8 +41,9 @@ fn point(x: f64, only: f64, values: &[f64]) -> Point {
     match Samples::new(values) {
         Ok(samples) => {
             let interval = median_interval(&samples, CONFIDENCE);
-            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)) }
+            let spread = (samples.count() > 1).then(|| (samples.quantile(0.1), samples.quantile(0.9)));
+            Point { x, y: samples.median(), interval: interval.map(|interval| (interval.low, interval.high)), spread }
         }
-        Err(_) => Point { x, y: only, interval: None },
+        Err(_) => Point { x, y: only, interval: None, spread: None },
     }
 }

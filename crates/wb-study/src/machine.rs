@@ -1,28 +1,44 @@
 //! A worker's facts as a reader wants them.
 
-use wb_model::{Facts, Unit};
+use std::collections::BTreeSet;
 
-/// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each.
-pub fn describe_all<'a>(facts: impl Iterator<Item = &'a Facts>) -> Vec<(String, String)> {
-    let mut machines: Vec<Vec<(String, String)>> = Vec::new();
-    for described in facts.map(describe) {
-        if !machines.contains(&described) {
-            machines.push(described);
+use wb_model::{Facts, Unit, WorkerName};
+
+/// Names and texts, in the order to show.
+pub type Rows = Vec<(String, String)>;
+
+/// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each, with the
+/// names of the workers that each was.
+pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>) -> Rows {
+    let mut machines: Vec<(BTreeSet<&WorkerName>, Rows)> = Vec::new();
+    for (worker, facts) in facts {
+        let described = describe(facts);
+        match machines.iter_mut().find(|(_, known)| *known == described) {
+            Some((workers, _)) => drop(workers.insert(worker)),
+            None => machines.push((BTreeSet::from([worker]), described)),
         }
     }
-    let row = |described: Vec<(String, String)>| {
+    let row = |(workers, described): (BTreeSet<&WorkerName>, Rows)| {
         let (host, others): (Vec<_>, Vec<_>) = described.into_iter().partition(|(name, _)| name == "host");
+        let host = host.into_iter().map(|(_, host)| host).next().unwrap_or_default();
         let others: Vec<String> = others.into_iter().map(|(name, text)| format!("{name} {text}")).collect();
-        (host.into_iter().map(|(_, host)| host).next().unwrap_or_default(), others.join(" · "))
+        (titled(&workers, &host), others.join(" · "))
     };
     match machines.len() {
-        0 | 1 => machines.pop().unwrap_or_default(),
+        0 | 1 => machines.pop().map(|(_, described)| described).unwrap_or_default(),
         _ => machines.into_iter().map(row).collect(),
     }
 }
 
+/// A host's name behind those that it has as a worker, where they are others: `a, b (lab2)`.
+fn titled(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
+    let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
+    let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
+    if others.is_empty() { host.to_owned() } else { format!("{} ({host})", others.join(", ")) }
+}
+
 /// What describes a machine, in the order to show; what is not known of one that others measured on is left out.
-pub fn describe(facts: &Facts) -> Vec<(String, String)> {
+pub fn describe(facts: &Facts) -> Rows {
     let size = |bytes: wb_model::Bytes| Some(Unit::new("B").figure(bytes.0 as f64).to_string()).filter(|_| bytes.0 > 0);
     let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let known = [
@@ -33,8 +49,7 @@ pub fn describe(facts: &Facts) -> Vec<(String, String)> {
         ("memory", size(facts.memory)),
         ("kernel", text(&format!("{} {}", facts.kernel, facts.arch))),
     ];
-    let mut rows: Vec<(String, String)> =
-        known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
+    let mut rows: Rows = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect();
     if let Some(hypervisor) = &facts.hypervisor {
         rows.push(("hypervisor".to_owned(), hypervisor.clone()));
     }
@@ -58,9 +73,13 @@ mod tests {
         let rows = [("host", "vm"), ("kernel", "6.1")].map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert_eq!(describe(&facts), rows);
         let other = Facts { hostname: "vm2".to_owned(), kernel: "6.2".to_owned(), emulated: true, ..Facts::default() };
-        assert_eq!(describe_all([&facts, &facts].into_iter()), rows);
-        let both = describe_all([&facts, &other, &facts].into_iter());
-        assert_eq!(both[0], ("vm".to_owned(), "kernel 6.1".to_owned()));
+        let all = |facts: [(&str, &Facts); 3]| {
+            let named = facts.map(|(name, facts)| (WorkerName::new(name).unwrap(), facts));
+            describe_all(named.iter().map(|(name, facts)| (name, *facts)))
+        };
+        assert_eq!(all([("a", &facts), ("b", &facts), ("local", &facts)]), rows);
+        let both = all([("b", &facts), ("vm2", &other), ("a", &facts)]);
+        assert_eq!(both[0], ("a, b (vm)".to_owned(), "kernel 6.1".to_owned()));
         assert!(both[1].0 == "vm2" && both[1].1.starts_with("kernel 6.2 · emulated "), "{both:?}");
     }
 }

@@ -64,6 +64,9 @@ pub struct CellResult {
     pub summary: String,
     /// Its effective parameters, defaults and resolved ones included.
     pub params: Params,
+    /// The workers that measured it at the same time; none where it was this machine alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerName>,
     /// The sampling rule it was under.
     pub rule: Rule,
     /// What is known of it.
@@ -164,6 +167,9 @@ pub struct Point {
     pub y: f64,
     /// The interval's ends.
     pub interval: Option<(f64, f64)>,
+    /// Between which values the middle 80 % of the samples lie; none of a single sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<(f64, f64)>,
 }
 
 /// The nested latency table: percentiles per second, and how those are spread over the seconds, beside the

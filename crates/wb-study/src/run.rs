@@ -196,7 +196,7 @@ fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
         measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
-        machine: machine::describe_all(head.entries.iter().flat_map(|entry| entry.facts.values())),
+        machine: machine::describe_all(head.entries.iter().flat_map(|entry| &entry.facts)),
         machines: last.map(machines).unwrap_or_default(),
         systems: wb_record::systems(run, &head.entries),
         metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName};
-use wb_tests::{Answer, Registry, Solved};
+use wb_tests::{Answer, Registry, Solved, SolvedPoint};
 
-use crate::result::{CellResult, Curve, Line, MetricResult};
+use crate::result::{CellResult, Curve, Line, MetricResult, Point};
 use crate::together::title_suffix;
 
 /// Lets every test conclude from its own cells, one serial of the plan at a time: from the figures of all workers together,
@@ -37,8 +37,8 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Solved<'a>
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
     };
-    let line =
-        |line: &Line| (line.name.clone(), line.points.iter().map(|point| (point.x, point.y)).collect::<Vec<_>>());
+    let point = |point: &Point| SolvedPoint { x: point.x, y: point.y, spread: point.spread };
+    let line = |line: &Line| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
     let curve = |curve: &Curve| {
         let title = match worker {
             Some(worker) => curve.title.strip_suffix(&title_suffix(worker))?.to_owned(),
@@ -56,16 +56,16 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Solved<'a>
 
 #[cfg(test)]
 mod tests {
-    use wb_model::{Case, CellId, CellOutcome, DefinitionKey, Metric, Params};
+    use wb_model::{CellId, CellOutcome, DefinitionKey, Metric, Params};
     use wb_stats::{Rule, Samples, Summary};
 
     use super::*;
 
-    /// Himeno with so many threads, on two workers of these speeds.
-    fn himeno(threads: &str, speeds: [f64; 2]) -> CellResult {
-        let case: Case = format!("threads={threads}").parse().unwrap();
-        let metric = |worker: Option<&str>, median: f64| MetricResult {
-            metric: Metric::throughput("throughput", "mflops"),
+    /// A cell of a test, of which two workers each measured this figure.
+    fn cell(test: &str, case: &str, metric: &str, unit: &str, workers: [&str; 2], figures: [f64; 2]) -> CellResult {
+        let name = TestName::new(test).unwrap();
+        let median = |worker: Option<&str>, median: f64| MetricResult {
+            metric: Metric::throughput(metric, unit),
             worker: worker.map(|name| WorkerName::new(name).unwrap()),
             summary: Some(Summary::of(&Samples::new(&[median]).unwrap())),
             undisturbed: None,
@@ -73,20 +73,21 @@ mod tests {
         CellResult {
             cell: CellId {
                 profile: ProfileName::new("Localhost").unwrap(),
-                test: TestName::new("himeno").unwrap(),
+                test: name.clone(),
                 serial: Serial::Position(0),
-                case,
+                case: case.parse().unwrap(),
             },
-            key: DefinitionKey::new(&TestName::new("himeno").unwrap(), 1, &Params::new()),
+            key: DefinitionKey::new(&name, 1, &Params::new()),
             summary: String::new(),
             params: Params::new(),
+            workers: workers.map(|worker| WorkerName::new(worker).unwrap()).to_vec(),
             rule: Rule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },
             outcome: CellOutcome::Measured,
             ended_by: None,
             metrics: vec![
-                metric(None, speeds[0] + speeds[1]),
-                metric(Some("a"), speeds[0]),
-                metric(Some("b"), speeds[1]),
+                median(None, figures[0] + figures[1]),
+                median(Some(workers[0]), figures[0]),
+                median(Some(workers[1]), figures[1]),
             ],
             samples: Vec::new(),
             curves: Vec::new(),
@@ -96,11 +97,38 @@ mod tests {
         }
     }
 
+    /// Whose each answer is, what it is, and the last of what it follows from.
+    fn shown(cells: &[CellResult]) -> Vec<String> {
+        let last = |because: String| because.rsplit("; ").next().map(str::to_owned).unwrap_or_default();
+        let answers = solve(cells, &Registry::built_in()).into_iter();
+        answers.map(|Answer { test, value, because, .. }| format!("{test} {value:.2}, {}", last(because))).collect()
+    }
+
     #[test]
-    fn answers_are_of_all_workers_together_and_of_each() {
-        let cells = [himeno("1", [100.0, 100.0]), himeno("2", [200.0, 120.0])];
+    fn scaling_is_that_of_all_workers_together_and_of_each() {
+        let himeno = |threads: &str, speeds| {
+            cell("himeno", &format!("threads={threads}"), "throughput", "mflops", ["b", "c"], speeds)
+        };
+        // The table has 45.2 and 71.5, the sums.
+        let cells = [himeno("1", [20.0, 25.2]), himeno("2", [44.2, 27.3])];
+        assert_eq!(
+            shown(&cells),
+            [
+                "himeno/0000 1.58, 79 % of a perfect 2",
+                "himeno/0000@b 2.21, 110 % of a perfect 2",
+                "himeno/0000@c 1.08, 54 % of a perfect 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_average_of_modes_is_that_of_all_workers_together_and_of_each() {
+        let cells = [("copy", 1.0), ("scale", 2.0), ("add", 3.0), ("triad", 4.0)].map(|(mode, bandwidth)| {
+            let case = format!("mode={mode}");
+            cell("ramspeed", &case, "bandwidth", "MB/s", ["b", "c"], [1000.0 * bandwidth, 100.0 * bandwidth])
+        });
         let answers = solve(&cells, &Registry::built_in());
         let shown: Vec<(&str, f64)> = answers.iter().map(|answer| (answer.test.as_str(), answer.value)).collect();
-        assert_eq!(shown, [("himeno/0000", 1.6), ("himeno/0000@a", 2.0), ("himeno/0000@b", 1.2)]);
+        assert_eq!(shown, [("ramspeed/0000", 2750.0), ("ramspeed/0000@b", 2500.0), ("ramspeed/0000@c", 250.0)]);
     }
 }

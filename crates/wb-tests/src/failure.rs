@@ -63,7 +63,7 @@ impl Failure {
             Self::Crashed { status } => AttemptOutcome::Crashed { status },
             Self::Refused { reason } => AttemptOutcome::Refused { reason },
             Self::Cancelled => AttemptOutcome::Cancelled,
-            Self::Lost { worker, .. } => AttemptOutcome::Lost { worker },
+            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, why },
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where a falling curve falls: the plateaus of a cache hierarchy end there.
 
+use crate::SolvedPoint;
+
 /// A fall between two plateaus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
@@ -15,46 +17,115 @@ pub struct Knee {
 const STEP: f64 = 0.05;
 /// A fall by less in all is none.
 const FALL: f64 = 0.15;
+/// So many points before and after a fall tell by their spread how much of it noise can be.
+const NEIGHBOURS: usize = 2;
 
-/// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. A dip that the curve comes
-/// back from is none. Points that are no positive numbers are left out.
-pub fn knees(points: &[(f64, f64)]) -> Vec<Knee> {
-    let mut points: Vec<(f64, f64)> = points.iter().copied().filter(|(_, y)| y.is_finite() && *y > 0.0).collect();
+/// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. One that is no deeper than the
+/// samples of the points around it are spread is none, and neither is a dip that the curve comes back from. Points that
+/// are no positive numbers are left out.
+pub fn knees(points: &[SolvedPoint]) -> Vec<Knee> {
+    let points: Vec<SolvedPoint> =
+        points.iter().copied().filter(|point| point.y.is_finite() && point.y > 0.0).collect();
     let mut most = 0.0;
-    for (_, y) in points.iter_mut().rev() {
+    let mut curve: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
+    for (_, y) in curve.iter_mut().rev() {
         most = y.max(most);
         *y = most;
     }
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - STEP);
     let mut found = Vec::new();
     let mut start = 0;
-    while start + 1 < points.len() {
-        let steps = points[start..].windows(2).take_while(|pair| falls(pair)).count();
+    while start + 1 < curve.len() {
+        let steps = curve[start..].windows(2).take_while(|pair| falls(pair)).count();
         if steps > 0 {
-            found.extend(knee(&points[start..=start + steps]));
+            let around = start.saturating_sub(NEIGHBOURS - 1)..(start + steps + NEIGHBOURS).min(points.len());
+            found.extend(knee(&curve[start..=start + steps], spread(&points[around])));
         }
         start += steps.max(1);
     }
     found
 }
 
+/// The largest spread of the samples of any of these points, as a ratio.
+fn spread(points: &[SolvedPoint]) -> f64 {
+    let spreads = points.iter().filter_map(|point| point.spread).filter(|(low, _)| *low > 0.0);
+    spreads.map(|(low, high)| high / low).fold(1.0, f64::max)
+}
+
 /// The knee of one fall, if it is deep enough.
-fn knee(fall: &[(f64, f64)]) -> Option<Knee> {
+fn knee(fall: &[(f64, f64)], spread: f64) -> Option<Knee> {
     let (above, below) = (fall.first()?.1, fall.last()?.1);
     let middle = (above * below).sqrt();
     let x = fall.iter().rev().find(|(_, y)| *y >= middle)?.0;
-    (below < above * (1.0 - FALL)).then_some(Knee { x, above, below })
+    let is_deep = below < above * (1.0 - FALL) && above / below > spread;
+    is_deep.then_some(Knee { x, above, below })
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
     use super::*;
 
     fn at(values: &[f64]) -> Vec<f64> {
-        let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect();
+        let points: Vec<SolvedPoint> =
+            values.iter().enumerate().map(|(x, y)| SolvedPoint { x: x as f64, y: *y, spread: None }).collect();
         knees(&points).into_iter().map(|knee| knee.x).collect()
+    }
+
+    /// The medians of so many samples of a curve, each with noise of this relative standard deviation, and their spreads.
+    fn noisy(levels: &[f64], deviation: f64, samples: usize, chance: &mut ChaCha8Rng) -> Vec<SolvedPoint> {
+        // A normal deviate of two uniform ones (Box and Muller, 1958).
+        let mut normal = || {
+            let (radius, angle): (f64, f64) = (1.0 - chance.random::<f64>(), chance.random());
+            (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        };
+        let mut point = |(x, level): (usize, &f64)| {
+            let mut values: Vec<f64> = (0..samples).map(|_| level * (1.0 + deviation * normal()).max(0.05)).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |share: f64| values[((samples - 1) as f64 * share).round() as usize];
+            SolvedPoint { x: x as f64, y: at(0.5), spread: (samples > 1).then(|| (at(0.1), at(0.9))) }
+        };
+        levels.iter().enumerate().map(&mut point).collect()
+    }
+
+    /// In how many of 500 noisy curves the knees are not these.
+    fn wrong(levels: &[f64], deviation: f64, samples: usize, expected: &[f64]) -> usize {
+        let mut chance = ChaCha8Rng::seed_from_u64(13);
+        let is_wrong = |_: &usize| {
+            let found = knees(&noisy(levels, deviation, samples, &mut chance));
+            found.iter().map(|knee| knee.x).collect::<Vec<_>>() != expected
+        };
+        (0..500).filter(is_wrong).count()
+    }
+
+    #[test]
+    fn noise_without_a_level_makes_hardly_ever_a_knee() {
+        for deviation in [0.03, 0.1, 0.2, 0.3] {
+            for samples in [6, 12, 30] {
+                let wrong = wrong(&[100.0; 16], deviation, samples, &[]);
+                assert!(wrong <= 10, "{wrong} of 500 with {samples} samples of {deviation}");
+            }
+        }
+    }
+
+    #[test]
+    fn levels_are_found_through_noise_that_is_not_as_deep() {
+        let levels = [100.0, 100.0, 100.0, 100.0, 50.0, 50.0, 50.0, 50.0, 15.0, 15.0, 15.0, 15.0];
+        for (deviation, samples) in [(0.01, 6), (0.05, 6), (0.05, 30), (0.1, 30)] {
+            let wrong = wrong(&levels, deviation, samples, &[3.0, 7.0]);
+            assert!(wrong <= 10, "{wrong} of 500 with {samples} samples of {deviation}");
+        }
+    }
+
+    #[test]
+    fn a_fall_within_the_spread_of_its_neighbours_is_none() {
+        let point = |(x, y): (usize, f64)| SolvedPoint { x: x as f64, y, spread: Some((y * 0.8, y * 1.2)) };
+        let of = |values: [f64; 5]| knees(&values.into_iter().enumerate().map(point).collect::<Vec<_>>()).len();
+        assert_eq!(of([100.0, 100.0, 75.0, 75.0, 75.0]), 0);
+        assert_eq!(of([100.0, 100.0, 60.0, 60.0, 60.0]), 1);
     }
 
     #[test]
@@ -78,7 +149,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_curve_panics_and_every_knee_falls(values: Vec<f64>) {
-            let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect();
+            let points: Vec<SolvedPoint> =
+                values.iter().enumerate().map(|(x, y)| SolvedPoint { x: x as f64, y: *y, spread: None }).collect();
             for knee in knees(&points) {
                 prop_assert!(knee.below < knee.above);
             }

@@ -38,4 +38,4 @@ pub use failure::Failure;
 pub use imported::Imported;
 pub use measured::{Answer, BUILT, Latencies, Measured, Rejected, SampleCurve};
 pub use registry::Registry;
-pub use test::{About, BuildInputs, Measure, Solved, Test};
+pub use test::{About, BuildInputs, Measure, Solved, SolvedPoint, Test};

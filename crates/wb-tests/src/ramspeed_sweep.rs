@@ -11,7 +11,9 @@ use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
 use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
 
-use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, SampleCurve, Site, Solved};
+use crate::{
+    About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, SampleCurve, Site, Solved, SolvedPoint,
+};
 use crate::{knees, native, ramspeed};
 
 /// Reading and writing blocks of growing size over and over: where the curve drops, a cache ends.
@@ -207,7 +209,7 @@ fn levels(cell: &Solved<'_>) -> Vec<Answer> {
         (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
-    let answer = |(op, points): &(String, Vec<(f64, f64)>)| {
+    let answer = |(op, points): &(String, Vec<SolvedPoint>)| {
         let seen = knees::knees(points).into_iter().enumerate();
         seen.map(|(at, knee)| level(&format!("{op}: level {} ends{case}", at + 1), knee, &named)).collect::<Vec<_>>()
     };
@@ -293,14 +295,14 @@ mod tests {
 
     #[test]
     fn levels_stand_beside_those_that_the_system_names() {
-        let points: Vec<(f64, f64)> = (10..24)
+        let points: Vec<SolvedPoint> = (10..24)
             .map(|power| {
                 let speed = match power {
                     ..=15 => 100e3,
                     16..=20 => 40e3,
                     _ => 10e3,
                 };
-                (f64::from(1 << power), speed)
+                SolvedPoint { x: f64::from(1 << power), y: speed, spread: None }
             })
             .collect();
         let params = Given::new();

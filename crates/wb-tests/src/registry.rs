@@ -162,6 +162,14 @@ impl Catalogue for Registry {
     fn estimate(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos {
         self.test(test).map_or(min_time, |test| test.estimate(params, min_time))
     }
+
+    fn calibration_time(&self, test: &str, params: &Params, min_time: Nanos) -> Nanos {
+        self.test(test).map_or(Nanos(0), |test| test.calibration_time(params, min_time))
+    }
+
+    fn is_estimated(&self, test: &str, params: &Params) -> bool {
+        self.test(test).is_some_and(|test| test.is_estimated(params))
+    }
 }
 
 #[cfg(test)]

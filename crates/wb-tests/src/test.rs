@@ -137,7 +137,18 @@ pub struct Solved<'a> {
 }
 
 /// A curve of a studied cell: lines by name, each with points of x ascending.
-pub type SolvedCurve = (String, Vec<(String, Vec<(f64, f64)>)>);
+pub type SolvedCurve = (String, Vec<(String, Vec<SolvedPoint>)>);
+
+/// A point of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SolvedPoint {
+    /// Along.
+    pub x: f64,
+    /// The median of the samples.
+    pub y: f64,
+    /// Between which values the middle 80 % of the samples lie; none of a single sample.
+    pub spread: Option<(f64, f64)>,
+}
 
 /// What a test prepared, whatever it is.
 pub type AnyPrepared = Box<dyn Any + Send>;
@@ -165,6 +176,14 @@ pub trait Test: Send + Sync {
     fn rule(&self, params: &Params) -> Option<Rule>;
     /// See [`Measure::estimate`].
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
+    /// How much longer the first sample of a cell takes, which finds out how much work each does.
+    fn calibration_time(&self, _params: &Params, _min_time: Nanos) -> Nanos {
+        Nanos(0)
+    }
+    /// Whether the estimate is of this test; otherwise nothing says how long a sample takes.
+    fn is_estimated(&self, _params: &Params) -> bool {
+        true
+    }
     /// See [`Measure::sets_duration`].
     fn sets_duration(&self, _params: &Params) -> bool {
         false

@@ -8,6 +8,7 @@ pub(crate) mod import;
 pub(crate) mod net;
 pub(crate) mod profile;
 mod ready;
+pub(crate) mod run_perf;
 pub(crate) mod tune;
 pub(crate) mod variants;
 
@@ -31,7 +32,7 @@ pub(crate) use ready::ReadyFlags;
 /// folder, which can be gone on with, studied again and drawn at any time.
 #[derive(Debug, Parser)]
 #[command(name = "weighbridge", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = exit::meanings())]
+#[command(after_help = after_help())]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -39,6 +40,12 @@ pub(crate) struct Cli {
     /// How to talk
     #[command(flatten)]
     pub(crate) console: ConsoleFlags,
+}
+
+/// What follows the options.
+fn after_help() -> String {
+    let programs = crate::commands::run_perf::PROGRAMS.join(", ");
+    format!("run-perf's users: {programs} are subcommands that take those programs' options.\n\n{}", exit::meanings())
 }
 
 /// How to talk
@@ -50,6 +57,9 @@ pub(crate) struct ConsoleFlags {
     /// Tell no progress, only results and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Append what is written to standard error to this file, too, each line with its time
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// When to colour
@@ -167,6 +177,23 @@ pub(crate) enum Command {
         /// The order as JSON
         order: String,
     },
+    /// Measure, with the options of run-perf's program of this name; its command line is translated into `run`
+    #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
+    RunPerf(Box<run_perf::RunPerfArgs>),
+    /// Compare builds, with the options of run-perf's compare-perf; its command line is translated into `compare`
+    #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
+    ComparePerf(Box<run_perf::ComparePerfArgs>),
+    /// Write tables and models, with the options of run-perf's analyze-perf; its command line is translated into
+    /// `analyze` and `model`
+    #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
+    AnalyzePerf(run_perf::AnalyzePerfArgs),
+    /// Find the nearest build, with the options of run-perf's diff-perf; its command line is translated into `nearest`
+    #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
+    DiffPerf(run_perf::DiffPerfArgs),
+    /// Strip a results folder, with the options of run-perf's program of this name; its command line is translated into
+    /// `strip`
+    #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
+    StripRunPerf(run_perf::StripRunPerfArgs),
     /// Serve as the agent on standard input and output
     #[command(hide = true)]
     Agent,
@@ -425,9 +452,12 @@ pub(crate) struct DoctorArgs {
     /// Also what is quiet, and what this machine does not have
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Print JSON
+    /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) machines: MachineFlags,
 }
 
 const ORDERS: [(&str, &str); 2] = [

@@ -1,11 +1,12 @@
 //! Everything that can end a command, told the same way: what, where, why, the way out.
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, SourceCode};
+use miette::{Diagnostic, SourceCode};
 
 use wb_plan::nearest::nearest;
 
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::frame::frame;
 
 /// What ended a command.
 #[derive(Debug, thiserror::Error)]
@@ -86,13 +87,21 @@ pub(crate) enum Error {
     Image(#[from] wb_profile::image::ImageError),
     /// A profile that is none.
     #[error(transparent)]
-    NoProfile(#[from] wb_profile::BadUse),
+    NoProfile(wb_profile::BadUse),
     /// A host that could not be put into a profile.
     #[error(transparent)]
     State(#[from] wb_profile::ProfileError),
     /// What is changed on this machine.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
+    /// A host on which something of a run is still changed.
+    #[error("`{host}`: {still}")]
+    StillChanged {
+        /// Which.
+        host: wb_model::WorkerName,
+        /// What, and why.
+        still: wb_agent::StillChanged,
+    },
     /// A secret that cannot be kept.
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
@@ -106,8 +115,23 @@ pub(crate) enum Error {
     Kernel(String),
 }
 
+impl From<wb_profile::BadUse> for Error {
+    /// A mistake in a profile's file keeps its place.
+    fn from(bad: wb_profile::BadUse) -> Self {
+        match bad {
+            wb_profile::BadUse::Profile(wb_profile::BadProfile::Text(error)) => Self::Plan(error),
+            other => Self::NoProfile(other),
+        }
+    }
+}
+
 impl Diagnostic for Error {
     fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
+        if let Self::Source(error) = self
+            && let Some(help) = source_help(error)
+        {
+            return Some(Box::new(help));
+        }
         match self {
             Self::Plan(error) => Diagnostic::help(error),
             Self::Profile(error) => Diagnostic::help(error),
@@ -133,6 +157,7 @@ impl Diagnostic for Error {
             Self::Undo(wb_sys::undo::UndoError::Held { .. }) => {
                 Some(Box::new("wait for it or end it; what it has changed is put back at its end"))
             }
+            Self::StillChanged { still, .. } => Some(Box::new(still.help())),
             Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
                 Some(Box::new("each line has what a setting was `before`: put that back by hand, then remove the file"))
             }
@@ -166,6 +191,24 @@ impl Diagnostic for Error {
     }
 }
 
+/// The way out of a source that cannot be read.
+fn source_help(error: &wb_compare::SourceError) -> Option<String> {
+    use wb_compare::SourceError;
+    match error {
+        SourceError::NoResults { path, folders } if !folders.is_empty() => {
+            let named = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
+            Some(format!("name the folders themselves: `{}`", named.collect::<Vec<_>>().join(" ")))
+        }
+        SourceError::Unreadable { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            let text = path.to_str()?;
+            let (name, folder) = text.split_once(':')?;
+            let is_named = !name.is_empty() && !name.contains('/') && std::path::Path::new(folder).is_dir();
+            is_named.then(|| format!("a name stands before `=`: `{name}={folder}`"))
+        }
+        _ => None,
+    }
+}
+
 /// What somebody may have meant, and what else is there.
 fn instead(unknown: &wb_compare::Unknown) -> String {
     if unknown.known.is_empty() {
@@ -185,41 +228,16 @@ fn instead(unknown: &wb_compare::Unknown) -> String {
 /// So many names are listed.
 const LISTED: usize = 12;
 
-/// The place of an error alone: what was written there, and what of it is meant.
-#[derive(Debug, thiserror::Error)]
-#[error("")]
-struct Place<'a> {
-    what: &'a dyn Diagnostic,
-    within: &'a Error,
-}
+/// So many mistakes of a plan are shown.
+const MISTAKES: usize = 20;
 
-impl Diagnostic for Place<'_> {
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.within.source_code()
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        self.what.labels()
-    }
-}
-
-impl Place<'_> {
-    /// What it is, where, and the way out.
-    fn tell(&self, console: &Console) {
-        crate::console::tell_part!("error: {}\n{}", self.what, self.frame(console.colour_err));
-        if let Some(help) = self.what.help() {
-            crate::console::tell!("help: {help}");
-        }
-    }
-
-    /// The frame, line by line; none where the error has no place.
-    fn frame(&self, colour: bool) -> String {
-        let mut text = String::new();
-        let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1);
-        // What could not be drawn is told without.
-        let _ = handler.render_report(&mut text, self);
-        text.lines().skip_while(|line| !line.contains('╭')).map(|line| format!("{line}\n")).collect()
+/// Prints a mistake: what it is, where in a source, and the way out.
+fn print_mistake(mistake: &dyn Diagnostic, source: Option<&dyn SourceCode>, console: &Console) {
+    let label = mistake.labels().and_then(|mut labels| labels.next());
+    let place = source.zip(label).map(|(source, label)| frame(source, label, console.colour_err));
+    crate::console::tell_part!("error: {mistake}\n{}", place.unwrap_or_default());
+    if let Some(help) = mistake.help() {
+        crate::console::tell!("help: {help}");
     }
 }
 
@@ -240,9 +258,17 @@ impl Error {
                 if faults.shown().len() < faults.faults().len() {
                     crate::console::tell!("error: {faults}");
                 }
-                faults.shown().iter().for_each(|fault| Place { what: fault, within: self }.tell(console));
+                faults.shown().iter().for_each(|fault| print_mistake(fault, self.source_code(), console));
             }
-            _ => Place { what: self, within: self }.tell(console),
+            Self::Plan(error) => {
+                let all = error.mistakes().count();
+                if all > MISTAKES {
+                    crate::console::tell!("error: {all} mistakes; these are the first {MISTAKES}");
+                }
+                let shown = error.mistakes().take(MISTAKES);
+                shown.for_each(|mistake| print_mistake(mistake, mistake.source_code(), console));
+            }
+            _ => print_mistake(self, self.source_code(), console),
         }
         match self {
             Self::Nothing { .. } => Exit::Nothing,

@@ -1,5 +1,6 @@
 //! Exit statuses, the same for every command.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// How the program ends.
@@ -53,11 +54,12 @@ pub(crate) fn meanings() -> String {
 }
 
 /// Tells a mistake in the arguments, or the help that was asked for.
-pub(crate) fn arguments(error: &clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn arguments(error: &clap::Error, words: &[OsString]) -> ExitCode {
     // Where even this cannot be printed, nobody is there to read it.
     let _ = error.print();
     // Of `nearest` 1 is an answer.
-    let is_index = words.any(|word| word == "--exit-index");
+    let is_index =
+        words.iter().any(|word| word == "--exit-index") || words.get(1).is_some_and(|word| word == "diff-perf");
     match error.use_stderr() {
         true if is_index => Exit::Index(u8::MAX).into(),
         true => Exit::Error.into(),

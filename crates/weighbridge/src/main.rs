@@ -10,6 +10,7 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod frame;
 mod progress;
 mod secrets;
 mod telemetry;
@@ -22,12 +23,16 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let matches = Cli::declared().try_get_matches();
+    let words = commands::run_perf::as_subcommand(std::env::args_os().collect());
+    let matches = Cli::declared().try_get_matches_from(&words);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return exit::arguments(&error, std::env::args()),
+        Err(error) => return exit::arguments(&error, &words),
     };
     let console = console::Console::of(&cli.console);
+    if let Err(error) = console::open_log(&cli.console) {
+        return error.tell(&console).into();
+    }
     commands::carry_out(cli.command, &console).unwrap_or_else(|error| error.tell(&console)).into()
 }
 

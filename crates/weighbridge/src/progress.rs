@@ -49,10 +49,7 @@ impl Watcher {
                 }
             }
             Progress::Noted(note) => self.line(note),
-            Progress::Warned(what) => match &self.bar {
-                Some(bar) => bar.println(format!("warning: {what}")),
-                None => crate::console::tell!("warning: {what}"),
-            },
+            Progress::Warned(what) => self.print(&format!("warning: {what}")),
             Progress::AttemptStarted { cell, purpose, sample, wanted, cell_seconds, seconds } => {
                 let what = match purpose {
                     Purpose::WarmUp => "warm-up".to_owned(),
@@ -96,9 +93,18 @@ impl Watcher {
     }
 
     fn line(&self, text: &str) {
+        if !self.quiet {
+            self.print(text);
+        }
+    }
+
+    /// Prints a line above the moving one.
+    fn print(&self, text: &str) {
         match &self.bar {
-            _ if self.quiet => {}
-            Some(bar) => bar.println(text),
+            Some(bar) => {
+                bar.println(text);
+                crate::console::write_log(text);
+            }
             None => crate::console::tell!("{text}"),
         }
     }

@@ -11,6 +11,10 @@ use wb_sys::SysRoot;
 
 use crate::terms::{Controller, Holder};
 
+/// Beside the lock where folders above were made for it: how many. They go with it, also where the agent that made them
+/// was killed.
+const MADE: &str = "made-above";
+
 /// Where agents of root keep what others must find.
 const STATE: &str = "/var/lib/weighbridge";
 
@@ -18,7 +22,7 @@ const STATE: &str = "/var/lib/weighbridge";
 #[derive(Debug)]
 pub(super) struct Exclusive {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Exclusive {
@@ -30,9 +34,11 @@ impl Exclusive {
             // Its holder before us may have removed it meanwhile: then it locks nothing.
             Ok(()) if !is_at(&file, &path) => Self::take(root, controller),
             Ok(()) => {
-                file.set_len(0)?;
-                file.write_all(&serde_json::to_vec(&Holder::new(controller.clone()))?)?;
-                Ok(Ok(Self { path, _lock: file }))
+                // Where it cannot be signed nothing of it stays.
+                let mut exclusive = Self { path, lock: file };
+                exclusive.lock.set_len(0)?;
+                exclusive.lock.write_all(&serde_json::to_vec(&Holder::new(controller.clone()))?)?;
+                Ok(Ok(exclusive))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -47,9 +53,18 @@ impl Exclusive {
 impl Drop for Exclusive {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
-        // It stays where something else is in it.
-        let _ = self.path.parent().map(fs::remove_dir);
+        self.path.parent().iter().for_each(|folder| leave(folder));
     }
+}
+
+/// Removes the folder and those that were made for it; one stays where something else is in it.
+fn leave(folder: &Path) {
+    let made = fs::read_to_string(folder.join(MADE)).ok().and_then(|count| count.trim().parse().ok());
+    let is_alone = || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().all(|it| it.file_name() == MADE));
+    if made.is_some() && is_alone() {
+        let _ = fs::remove_file(folder.join(MADE));
+    }
+    let _ = folder.ancestors().take(1 + made.unwrap_or(0)).try_for_each(fs::remove_dir);
 }
 
 /// The folder for state, of root or of this user.
@@ -65,13 +80,20 @@ fn state(root: &SysRoot) -> io::Result<PathBuf> {
 /// Opens the file, made together with its folder; another agent that ends may remove both meanwhile.
 fn open(path: &Path) -> io::Result<File> {
     let open = || {
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        path.parent().map_or(Ok(()), make)?;
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
     };
     (0..100)
         .map(|_| open())
         .find(|file| !matches!(file, Err(error) if error.kind() == io::ErrorKind::NotFound))
         .unwrap_or_else(open)
+}
+
+/// Makes a folder and those above it.
+fn make(folder: &Path) -> io::Result<()> {
+    let made = folder.ancestors().skip(1).take_while(|above| !above.exists()).count();
+    fs::create_dir_all(folder)?;
+    if made > 0 { fs::write(folder.join(MADE), made.to_string()) } else { Ok(()) }
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
@@ -101,5 +123,33 @@ mod tests {
         let second = take("bert@lap").unwrap();
         assert_eq!(take("carl@lab").unwrap_err().unwrap().controller, controller("bert@lap"));
         drop(second);
+    }
+
+    #[test]
+    fn folders_that_were_made_for_the_lock_go_with_it_and_no_others() {
+        let made = wb_sys::made::MadeRoot::new();
+        let root = made.root();
+        let take = || Exclusive::take(&root, &Controller { user: "anna@desk".to_owned(), pid: 7 }).unwrap().unwrap();
+        let there = |path: &str| root.path(path).unwrap().exists();
+        drop(take());
+        assert!(!there("/var"));
+        // Killed: its lock stays, and the next one removes what it had made.
+        let killed = take();
+        let (path, text) = (killed.path.clone(), fs::read(killed.path.with_file_name(MADE)).unwrap());
+        drop(killed);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path.with_file_name(MADE), text).unwrap();
+        drop(take());
+        assert!(!there("/var"));
+        let held = take();
+        fs::write(path.with_file_name("another"), "").unwrap();
+        drop(held);
+        assert!(there("/var/lib/weighbridge/another") && there("/var/lib/weighbridge/made-above"));
+        fs::remove_file(path.with_file_name("another")).unwrap();
+        drop(take());
+        assert!(!there("/var"));
+        fs::create_dir_all(root.path("/var/lib").unwrap()).unwrap();
+        drop(take());
+        assert!(there("/var/lib") && !there("/var/lib/weighbridge"));
     }
 }

@@ -139,9 +139,8 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
-        let put_back = self.put_back(&group.changed.take());
+        (report.put_back, report.fault) = self.put_back(&group.changed.take());
         self.home.drop_scratch(id)?;
-        report.put_back = put_back?;
         Ok(report)
     }
 
@@ -207,7 +206,7 @@ impl Agent {
             let alive = members();
             if alive.is_empty() || start.elapsed() > PATIENCE {
                 let left = alive.into_iter().map(|entry| entry.pid).collect();
-                return Teardown { killed: killed.into_iter().collect(), left, put_back: Vec::new() };
+                return Teardown { killed: killed.into_iter().collect(), left, ..Teardown::default() };
             }
             killed.extend(alive.iter().map(|entry| entry.pid));
             match cgroup {

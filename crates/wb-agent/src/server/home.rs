@@ -27,6 +27,7 @@ impl Home {
     pub(super) fn new(root: &SysRoot) -> io::Result<Self> {
         let base = std::env::temp_dir();
         remove_stale(root, &base);
+        remove_stale(root, &super::runs::folder());
         let owner = Owner::me(root);
         let folder = base.join(owner.to_string());
         private(&folder)?;

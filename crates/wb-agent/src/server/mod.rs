@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use wb_knobs::doctor::doctor;
 use wb_sys::cgroup::Cgroups;
+use wb_sys::process::Owner;
 use wb_sys::{Environment, SysRoot, UndoLog};
 
 use crate::clock::{Reading, monotonic_ns, wall_ns};
@@ -42,7 +43,7 @@ use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
 use recordings::Recording;
-use runs::Announcement;
+use runs::{Announcement, Kind};
 
 /// Why an agent ended otherwise than by the end of its input.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +103,13 @@ async fn run(
     let _held = match held.transpose() {
         Ok(held) => held,
         Err(holder) => return Ok(frame::write(&mut output, &Welcome::Held(holder), &[]).await?),
+    };
+
+    let owner = Owner::me(&root);
+    let alone = terms.exclusive.as_ref().map(|controller| runs::exclusively(&runs::folder(), owner, controller));
+    let _alone = match alone.transpose() {
+        Ok(alone) => alone,
+        Err(holder) => return Ok(frame::write(&mut output, &Welcome::Held(Some(holder)), &[]).await?),
     };
 
     let agent = Rc::new(Agent::new(root)?);
@@ -310,10 +318,10 @@ impl Agent {
 
     /// Announces a run; the others that are under way.
     fn announce(&self, controller: Controller) -> Result<Vec<Holder>, Fault> {
-        let folder = std::env::temp_dir();
+        let folder = runs::folder();
         // One that was announced before is withdrawn first: its file has the same name.
         self.run.take();
-        let announced = Announcement::new(&folder, self.home.owner(), controller.clone());
+        let announced = Announcement::new(&folder, self.home.owner(), Kind::Run, controller.clone());
         let announcement = announced.map_err(|error| files::fault(folder.display(), &error))?;
         self.run.replace(Some((controller, announcement)));
         Ok(self.other_runs())
@@ -322,7 +330,7 @@ impl Agent {
     /// The runs of other controllers that are under way on this machine, for an agent that measures for one.
     fn other_runs(&self) -> Vec<Holder> {
         let run = self.run.borrow();
-        run.as_ref().map_or_else(Vec::new, |(controller, _)| runs::others(&std::env::temp_dir(), controller))
+        run.as_ref().map_or_else(Vec::new, |(controller, _)| runs::others(&runs::folder(), Kind::Run, controller))
     }
 
     fn process(&self, id: u32) -> Result<Rc<LiveProcess>, Fault> {

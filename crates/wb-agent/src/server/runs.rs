@@ -1,12 +1,12 @@
-//! Runs that are under way on this machine: each announces itself in a file that its agent holds locked, so that runs of
-//! other controllers, which disturb each other, know of each other.
+//! What agents do on this machine that agents of other controllers have to find: measure, or have the machine to
+//! themselves. Each announces it in a file that it holds locked.
 //!
-//! The files lie in the folder for temporary files, which all users share. What is locked is under way, in whichever
-//! process namespace; what is not was left by an agent that was killed.
+//! The files lie in a folder that all users can write to, whatever their TMPDIR is. A locked one is in force, in whichever
+//! process namespace; one that is not was left by an agent that was killed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -15,12 +15,45 @@ use wb_sys::process::Owner;
 
 use crate::terms::{Controller, Holder};
 
-/// How the names of the files end.
-const SUFFIX: &str = "-run";
+/// Names another folder for announcements; for machines on which several systems share the usual one.
+const VARIABLE: &str = "WEIGHBRIDGE_LOCKS";
+/// Folders that every user can write to, where distributions have them: in the order in which they are preferred.
+const SHARED: [&str; 3] = ["/run/lock", "/tmp", "/dev/shm"];
+/// Writable for all, and each removes its own files only.
+const STICKY: u32 = 0o1777;
 /// More than any announcement takes, in bytes.
 const LONGEST: u64 = 4096;
 
-/// The announcement of a run; withdrawn when this is dropped.
+/// What is announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A run measures, and others may do so too.
+    Run,
+    /// The machine serves one controller alone.
+    Exclusive,
+}
+
+impl Kind {
+    /// How the names of its files end.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Run => "-run",
+            Self::Exclusive => "-exclusive",
+        }
+    }
+}
+
+/// The folder in which agents of all users announce what they do.
+pub(super) fn folder() -> PathBuf {
+    let is_shared = |folder: &str| {
+        fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.permissions().mode() & STICKY == STICKY)
+    };
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let shared = || SHARED.into_iter().find(|folder| is_shared(folder)).map(PathBuf::from);
+    named.or_else(shared).unwrap_or_else(std::env::temp_dir)
+}
+
+/// An announcement; withdrawn when this is dropped.
 #[derive(Debug)]
 pub(super) struct Announcement {
     path: PathBuf,
@@ -28,9 +61,9 @@ pub(super) struct Announcement {
 }
 
 impl Announcement {
-    /// Announces a run of this controller in a folder.
-    pub(super) fn new(folder: &Path, owner: Owner, controller: Controller) -> io::Result<Self> {
-        let (path, unfinished) = (folder.join(format!("{owner}{SUFFIX}")), folder.join(format!("{owner}-new")));
+    /// Announces in a folder what is done for this controller.
+    pub(super) fn new(folder: &Path, owner: Owner, kind: Kind, controller: Controller) -> io::Result<Self> {
+        let [path, unfinished] = [kind.suffix(), "-new"].map(|suffix| folder.join(format!("{owner}{suffix}")));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&unfinished)?;
         // It gets its name when it is locked and whole: others lock for a moment what they find.
         let announced = flock(&file, FlockOperation::NonBlockingLockExclusive)
@@ -51,22 +84,35 @@ impl Drop for Announcement {
     }
 }
 
-/// Whether a file of this name announces a run.
-fn is_announcement(name: &str) -> bool {
-    name.strip_suffix(SUFFIX).is_some_and(|owner| Owner::of(owner).is_some())
-}
-
-/// The runs that are announced in a folder, but for those of one controller.
-pub(super) fn others(folder: &Path, but: &Controller) -> Vec<Holder> {
+/// The announcements of a kind in a folder, but for those of one controller.
+pub(super) fn others(folder: &Path, kind: Kind, but: &Controller) -> Vec<Holder> {
+    let is_of_kind = |name: &str| name.strip_suffix(kind.suffix()).is_some_and(|owner| Owner::of(owner).is_some());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let announced = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_announcement));
+    let announced = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_of_kind));
     let mut found: Vec<Holder> = announced.filter_map(|entry| read(&entry.path())).collect();
     found.retain(|holder| holder.controller != *but);
     found.sort();
     found
 }
 
-/// Who announces a run in a file; none where the run is over, or the file is not what an agent writes.
+/// Announces that the machine serves a controller alone; with whom it does already, if it does.
+///
+/// Agents of one user are kept apart by a lock. Of agents of several users that start at the same moment each may find
+/// the other, and none serves.
+pub(super) fn exclusively(
+    folder: &Path,
+    owner: Owner,
+    controller: &Controller,
+) -> Result<Option<Announcement>, Holder> {
+    // Where nothing can be announced, the lock of this user is all there is.
+    let announcement = Announcement::new(folder, owner, Kind::Exclusive, controller.clone()).ok();
+    match others(folder, Kind::Exclusive, controller).into_iter().next() {
+        Some(holder) => Err(holder),
+        None => Ok(announcement),
+    }
+}
+
+/// Who announces something in a file; none where it is over, or the file is not what an agent writes.
 fn read(path: &Path) -> Option<Holder> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
@@ -94,22 +140,38 @@ mod tests {
         let (here, owner) = (folder.path(), Owner::me(&SysRoot::real()));
         let controller = |user: &str| Controller { user: user.to_owned(), pid: 7 };
         let (anna, bert) = (controller("anna@desk"), controller("bert@lap"));
-        assert_eq!(others(here, &bert), []);
+        assert_eq!(others(here, Kind::Run, &bert), []);
 
-        let announcement = Announcement::new(here, owner, controller("an\x1b[31mna@desk")).unwrap();
-        let found = others(here, &bert);
+        let announcement = Announcement::new(here, owner, Kind::Run, controller("an\x1b[31mna@desk")).unwrap();
+        let found = others(here, Kind::Run, &bert);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].controller.user.as_str(), found[0].agent), ("an[31mna@desk", std::process::id()));
         drop(announcement);
         assert_eq!(fs::read_dir(here).unwrap().count(), 0);
 
         // Several agents of one controller are one run.
-        let announcement = Announcement::new(here, owner, anna.clone()).unwrap();
-        assert_eq!(others(here, &anna), []);
+        let announcement = Announcement::new(here, owner, Kind::Run, anna.clone()).unwrap();
+        assert_eq!(others(here, Kind::Run, &anna), []);
         // What is left of a killed agent is locked by nobody.
-        let left = here.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + SUFFIX);
+        let left = here.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + Kind::Run.suffix());
         fs::copy(&announcement.path, &left).unwrap();
         fs::write(here.join("weighbridge-notes"), "").unwrap();
-        assert_eq!(others(here, &bert).len(), 1);
+        assert_eq!(others(here, Kind::Run, &bert).len(), 1);
+        assert_eq!(others(here, Kind::Exclusive, &bert), []);
+    }
+
+    #[test]
+    fn a_machine_that_serves_one_controller_alone_names_it_to_others_until_it_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = Owner::me(&SysRoot::real());
+        let controller = |user: &str| Controller { user: user.to_owned(), pid: 7 };
+        let take = |user: &str| exclusively(folder.path(), owner, &controller(user));
+        let first = take("anna@desk").unwrap();
+        assert!(first.is_some());
+        // The owner is the process, and both are of this one here.
+        fs::rename(&first.as_ref().unwrap().path, folder.path().join(format!("{owner}9-exclusive"))).unwrap();
+        assert_eq!(take("bert@lap").unwrap_err().controller, controller("anna@desk"));
+        drop(first);
+        assert!(take("bert@lap").unwrap().is_some());
     }
 }

@@ -5,11 +5,11 @@ use std::io::{ErrorKind, Write};
 
 use wb_knobs::KnobSet;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
-use wb_sys::undo::{Change, Step, UndoError, Undone};
+use wb_sys::undo::{Change, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
-use crate::worker::{LeftBehind, PutBack};
+use crate::worker::{LeftBehind, PutBack, StillChanged};
 
 use super::Agent;
 
@@ -38,35 +38,48 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Puts back what an agent that was killed has left changed, and says so. What cannot be is left to the next one.
+/// Puts back what an agent that was killed has left changed, and reports it. What cannot be put back is named.
 pub(super) fn restore(root: &SysRoot) -> LeftBehind {
-    let mut left = LeftBehind::default();
+    let changed = |error: &UndoError| StillChanged {
+        what: still_changed(root),
+        why: error.to_string(),
+        is_held: matches!(error, UndoError::Held { .. }),
+    };
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
-        Ok(_) => return left,
-        Err(error) => {
+        Ok(_) => return LeftBehind::default(),
+        Err(error) if matches!(refused(&error), Fault::NotRoot) => {
             let fault = format!("whether a run that was killed has left something changed is not known: {error}");
             tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-            return left;
+            return LeftBehind { fault: Some(fault), ..LeftBehind::default() };
         }
+        Err(error) => return LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
-    match UndoLog::open(root, BY).and_then(|mut log| log.revert_where(is_ours)) {
-        Ok(undone) => {
-            left.put_back = undone.into_iter().map(put_back).collect();
-            left.put_back.iter().for_each(|PutBack { what, how }| {
-                tell(&format!("note: a run that was killed had changed {what}: {how}"));
-            });
-        }
-        // Somebody who is alive has them.
-        Err(UndoError::Held { .. }) => {}
-        Err(error) => {
-            let fault = format!("what a run that was killed had changed is not put back: {error}");
-            tell(&format!("warning: {fault}"));
-            left.fault = Some(fault);
-        }
-    }
-    left
+    let (put_back, error) = match UndoLog::open(root, BY) {
+        // Of a run that ended meanwhile nothing is left.
+        Err(UndoError::Held { .. }) if still_changed(root).is_empty() => return LeftBehind::default(),
+        Err(error) => (Vec::new(), Some(error)),
+        Ok(mut log) => parted(log.revert_where(is_ours)),
+    };
+    put_back.iter().for_each(|PutBack { what, how }| {
+        tell(&format!("note: a run that was killed had changed {what}: {how}"));
+    });
+    LeftBehind { put_back, still_changed: error.as_ref().map(changed), ..LeftBehind::default() }
+}
+
+/// What runs have changed on a machine and not put back; nothing where the log cannot be read.
+fn still_changed(root: &SysRoot) -> Vec<String> {
+    let changes = UndoLog::changes(root).unwrap_or_default();
+    changes.iter().filter(|change| is_ours(change)).map(|change| change.step.what()).collect()
+}
+
+/// What was put back, and why not all of it.
+fn parted(reverted: Result<Vec<(Change, Undone)>, RevertError>) -> (Vec<PutBack>, Option<UndoError>) {
+    let (undone, error) = match reverted {
+        Ok(undone) => (undone, None),
+        Err(mut error) => (std::mem::take(&mut error.undone), Some(error.into())),
+    };
+    (undone.into_iter().map(put_back).collect(), error)
 }
 
 fn put_back((change, how): (Change, Undone)) -> PutBack {
@@ -115,13 +128,14 @@ impl Agent {
         result.map_err(|error| refused(&error))
     }
 
-    /// Puts back what was changed under these numbers.
-    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> Result<Vec<PutBack>, Fault> {
+    /// Puts back what was changed under these numbers; what became of it, and why not all of it.
+    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> (Vec<PutBack>, Option<String>) {
         let mut held = self.log.borrow_mut();
-        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return Ok(Vec::new()) };
+        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return (Vec::new(), None) };
         let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));
         Self::let_go(&mut held);
-        undone.map(|all| all.into_iter().map(put_back).collect()).map_err(|error| refused(&error))
+        let (undone, error) = parted(undone);
+        (undone, error.map(|error| error.to_string()))
     }
 
     /// Others may change the machine again once nothing of ours is changed.

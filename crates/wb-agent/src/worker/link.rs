@@ -51,7 +51,15 @@ impl Link {
     ) -> Result<(Self, Hello), WorkerError> {
         let mut input = Heard::new(input);
         let silence = terms.silence;
-        let hello = greet(worker, &mut input, &mut output, terms).await?;
+        let hello = match greet(worker, &mut input, &mut output, terms).await {
+            Ok(hello) => hello,
+            // Whoever carries the pipe may know better why.
+            Err(error @ (WorkerError::Lost { .. } | WorkerError::Hello { .. })) => {
+                let why = tokio::time::timeout(LAST_WORDS, why_ended).await.ok().flatten();
+                return Err(why.map_or(error, |why| WorkerError::Lost { worker: worker.clone(), why }));
+            }
+            Err(error) => return Err(error),
+        };
         let (calls, queue) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));

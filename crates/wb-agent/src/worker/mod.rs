@@ -31,7 +31,7 @@ pub use error::WorkerError;
 use link::Link;
 pub use process::{Ending, Finished, Process};
 pub use recording::{Recorded, Recording};
-pub use things::{Group, LeftBehind, PutBack, Scratch, Teardown};
+pub use things::{Group, LeftBehind, PutBack, Scratch, StillChanged, Teardown};
 pub use together::{Start, Together, start_together};
 
 /// How much of a file travels at once, in bytes.
@@ -63,6 +63,8 @@ struct Inner {
     program: String,
     connection: Box<dyn Connection>,
     child: Mutex<Option<Child>>,
+    /// What is changed for each group.
+    changed: Mutex<BTreeMap<u32, Vec<String>>>,
 }
 
 impl Worker {
@@ -118,7 +120,8 @@ impl Worker {
     }
 
     fn new(name: WorkerName, program: String, connection: impl Connection + 'static, child: Option<Child>) -> Self {
-        Self(Arc::new(Inner { name, program, connection: Box::new(connection), child: Mutex::new(child) }))
+        let (connection, child, changed) = (Box::new(connection), Mutex::new(child), Mutex::default());
+        Self(Arc::new(Inner { name, program, connection, child, changed }))
     }
 
     /// Its name.
@@ -177,6 +180,12 @@ impl Worker {
     /// What agents that were killed had changed there, and what became of it when this one started.
     pub async fn left_behind(&self) -> Result<LeftBehind, WorkerError> {
         self.ask(Request::LeftBehind).await
+    }
+
+    /// What was changed on it through this handle and is not known to be put back: knobs, files, commands by their names.
+    /// Of use once its agent is lost.
+    pub fn changed(&self) -> Vec<String> {
+        self.changes().values().flatten().cloned().collect()
     }
 
     /// Announces that a run of this controller is under way on it, until its agent ends; the runs of other controllers
@@ -284,6 +293,10 @@ impl Worker {
 
     fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
         self.0.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changes(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Vec<String>>> {
+        self.0.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, WorkerError> {

@@ -22,6 +22,9 @@ pub struct Teardown {
     /// What was changed for the group, the last first, and what became of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<PutBack>,
+    /// Why not all of it could be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// Something that was changed for a group, once that is gone.
@@ -37,10 +40,41 @@ pub struct PutBack {
 /// What agents that were killed had changed on a machine, when the next one started there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LeftBehind {
-    /// What was changed, and what became of it.
+    /// What was changed and is no longer, the last first.
     pub put_back: Vec<PutBack>,
-    /// Why not all could be put back.
+    /// What is still changed; none where all is as it was.
+    pub still_changed: Option<StillChanged>,
+    /// Why it is not known whether anything is changed: the log is root's, and the agent has a user's rights.
     pub fault: Option<String>,
+}
+
+/// Changes of a run that are still in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StillChanged {
+    /// What is changed: files, settings, commands by their names; nothing where the log cannot be read.
+    pub what: Vec<String>,
+    /// Why it was not put back.
+    pub why: String,
+    /// Whether another run holds it.
+    pub is_held: bool,
+}
+
+impl StillChanged {
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        if self.is_held {
+            "wait for it or end it; what it has changed is put back at its end"
+        } else {
+            "`weighbridge profile revert`, with `--hosts` for another machine, tries again to put it back"
+        }
+    }
+}
+
+impl std::fmt::Display for StillChanged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, why, is_held: _ } = self;
+        if what.is_empty() { f.write_str(why) } else { write!(f, "{why}; still changed: {}", what.join(", ")) }
+    }
 }
 
 /// What belongs to one attempt. When it is dropped, whatever runs in it is killed, daemons included.
@@ -87,7 +121,7 @@ impl Group {
     /// # Errors
     /// When one of them cannot be set so, or somebody else is changing the machine.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<Vec<Tuned>, WorkerError> {
-        self.worker.ask(Request::Tune { group: self.place.id, knobs, strict: true }).await
+        self.set_knobs(knobs, true).await
     }
 
     /// The same for those that can be set; what hinders another is told with it.
@@ -95,7 +129,7 @@ impl Group {
     /// # Errors
     /// When there is no such knob, or somebody else is changing the machine.
     pub async fn tune_leniently(&self, knobs: BTreeMap<String, String>) -> Result<Vec<Tuned>, WorkerError> {
-        self.worker.ask(Request::Tune { group: self.place.id, knobs, strict: false }).await
+        self.set_knobs(knobs, false).await
     }
 
     /// Makes one thing so until it is torn down; whether anything had to be changed.
@@ -103,7 +137,18 @@ impl Group {
     /// # Errors
     /// When it cannot be made so, or somebody else is changing the machine.
     pub async fn change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
+        // Before it is asked for: an agent that ends meanwhile may have begun.
+        self.is_changed([step.what()]);
         self.worker.ask(Request::Change { group: self.place.id, step: Box::new(step), state }).await
+    }
+
+    async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<Vec<Tuned>, WorkerError> {
+        self.is_changed(knobs.keys().map(|knob| format!("the knob {knob}")));
+        self.worker.ask(Request::Tune { group: self.place.id, knobs, strict }).await
+    }
+
+    fn is_changed(&self, what: impl IntoIterator<Item = String>) {
+        self.worker.changes().entry(self.place.id).or_default().extend(what);
     }
 
     /// Starts to record what the system does, its processes being the workload: now, at every interval
@@ -116,7 +161,11 @@ impl Group {
     /// Kills whatever runs in it and removes it.
     pub async fn teardown(mut self) -> Result<Teardown, WorkerError> {
         self.open = false;
-        self.worker.ask(Request::Teardown { group: self.place.id }).await
+        let ended = self.worker.ask(Request::Teardown { group: self.place.id }).await;
+        if ended.is_ok() {
+            self.worker.changes().remove(&self.place.id);
+        }
+        ended
     }
 
     async fn start(&self, mut command: Command, hold: bool) -> Result<Process, WorkerError> {

@@ -1,6 +1,7 @@
 //! What is agreed with agents on other machines: who may use them, when silence counts, and what time it is.
 
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::{Command as Program, Stdio};
 use std::sync::Arc;
@@ -124,6 +125,42 @@ fn a_second_controller_is_told_the_first_until_it_is_gone() {
         let (second, _agent) = far(terms("bert@lap")).await.unwrap();
         second.close().await.unwrap();
         assert!(!std::path::Path::new("/var/lib/weighbridge/agent.lock").exists());
+    });
+}
+
+/// Starts an agent with a folder for announcements, as root or as `nobody`.
+async fn far_as(nobody: bool, folder: &Path, user: &str) -> Result<(Worker, Child), WorkerError> {
+    let mut agent = tokio::process::Command::new(if nobody { "setpriv" } else { AGENT });
+    if nobody {
+        agent.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(folder.join("binary"));
+    }
+    agent.arg("agent").env("WEIGHBRIDGE_LOCKS", folder).env("HOME", folder).env_remove("XDG_STATE_HOME");
+    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
+    let exclusive = Some(Controller { user: user.to_owned(), pid: 4711 });
+    Ok((over(input, output, Terms { exclusive, ..Terms::default() }).await?, agent))
+}
+
+#[test]
+fn controllers_that_log_in_as_different_users_are_refused_while_the_other_is_there() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can be two users");
+        return;
+    }
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        // Written by another process: one of ours that is being forked meanwhile would keep the file open for writing.
+        let script = r#"chmod 1777 "$2" && install -m 755 "$1" "$2/binary""#;
+        let shown = folder.path().display().to_string();
+        assert!(Program::new("sh").args(["-c", script, "sh", AGENT, &shown]).status().unwrap().success());
+        for (first, second) in [(false, true), (true, false)] {
+            let (worker, _agent) = far_as(first, folder.path(), "anna@desk").await.unwrap();
+            let refused = far_as(second, folder.path(), "bert@lap").await.unwrap_err().to_string();
+            assert!(refused.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{refused}");
+            worker.close().await.unwrap();
+            let (worker, _agent) = far_as(second, folder.path(), "bert@lap").await.unwrap();
+            worker.close().await.unwrap();
+        }
     });
 }
 

@@ -21,9 +21,12 @@ use rayon::prelude::*;
 use crate::build::{Build, Builds, Run, RunError};
 use crate::metadata::Metadata;
 use crate::unknown::{Unknown, names};
+use wb_model::counted;
+
 use merge::merge;
 use parsed::Parsed;
-use runperf::folder::{Folder, Layout, ResultFile};
+pub use runperf::folder::Layout;
+use runperf::folder::{Folder, ResultFile};
 pub use warning::{Oddity, Warning};
 pub use weighbridge::EMULATED;
 pub(crate) use weighbridge::KEY;
@@ -80,13 +83,12 @@ pub enum SourceError {
         source: std::io::Error,
     },
     /// A folder with neither results nor metadata.
-    #[error(
-        "{} holds no results: PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA is expected",
-        path.display()
-    )]
+    #[error("{}", no_results(path, folders))]
     NoResults {
         /// Which.
         path: PathBuf,
+        /// The folders in it that hold results, by name.
+        folders: Vec<String>,
     },
     /// A profile or parameter that the builds do not have.
     #[error(transparent)]
@@ -100,6 +102,22 @@ pub enum SourceError {
         /// The file that was one too many.
         path: PathBuf,
     },
+}
+
+/// How many folders with results are named.
+const NAMED: usize = 6;
+
+fn no_results(path: &Path, folders: &[String]) -> String {
+    let path = path.display();
+    if folders.is_empty() {
+        return format!("{path} holds no results: expected PROFILE/TEST/SERIAL/result.json or RUNPERF_METADATA");
+    }
+    let named = folders[..folders.len().min(NAMED)].join(", ");
+    let more = match folders.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{path} is not one result folder: it holds {}: {named}{more}", counted(folders.len(), "result folder"))
 }
 
 impl Source {
@@ -168,7 +186,7 @@ pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceErr
             let environment = std::mem::take(&mut metadata.environment).into_iter();
             let mapped = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
             metadata.environment = mapped.collect();
-            build.runs.push(Run { path: path.to_owned(), metadata, ..Run::default() });
+            build.runs.push(Run { path: path.to_owned(), layout: folder.layout, metadata, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 let errors = folder.errors.into_iter().filter_map(|error| renamed(error, source, at, &sources[0]));
                 run.errors = errors.collect();

@@ -4,7 +4,7 @@ use crate::support::{Lab, Made, iteration, latency, shared, shared_builds, throu
 use proptest::prelude::*;
 use wb_compare::analyze::{Which, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};
-use wb_compare::strip::{StripError, strip};
+use wb_compare::strip::{StripError, StripOptions, strip};
 use wb_compare::{Builds, ReadOptions, Source, Warning, read};
 
 fn csv(builds: &Builds, which: Which) -> String {
@@ -88,7 +88,8 @@ fn a_stripped_folder_compares_the_same() {
     lab.file("a/RUNPERF_METADATA", "build:1\nrunperf_cmd:x --password abc\nenvironment_world:[{\"a\": \"b\"}]\n");
     for include_incorrect in [false, true] {
         let into = lab.path().join(format!("stripped-{include_incorrect}"));
-        let stripped = strip(&lab.path().join("a"), &into, include_incorrect).unwrap();
+        let options = StripOptions { include_incorrect, ..StripOptions::default() };
+        let stripped = strip(&lab.path().join("a"), &into, &options).unwrap();
         assert!(stripped.after < stripped.before, "{stripped:?}");
         let compared =
             read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }).unwrap().warnings;
@@ -96,12 +97,34 @@ fn a_stripped_folder_compares_the_same() {
         assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
         assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));
         let again = lab.path().join(format!("again-{include_incorrect}"));
-        let twice = strip(&into, &again, include_incorrect).unwrap();
+        let twice = strip(&into, &again, &options).unwrap();
         assert_eq!(twice.after, twice.before, "nothing is left to strip");
         assert!(!std::fs::read_to_string(again.join("RUNPERF_METADATA")).unwrap().contains("abc"));
     }
-    let occupied = strip(&lab.path().join("a"), &lab.path().join("stripped-true"), false);
+    let occupied = strip(&lab.path().join("a"), &lab.path().join("stripped-true"), &StripOptions::default());
     assert!(matches!(occupied, Err(StripError::Occupied { .. })));
+}
+
+#[test]
+fn what_was_collected_of_systems_is_attached_where_it_is_requested() {
+    let lab = Lab::new();
+    lab.file("a/RUNPERF_METADATA", "build:1\n");
+    for file in ["__sysinfo_before__/host/dmesg", "Localhost/__sysinfo__/host/journal/part", "Localhost/fio/big.log"] {
+        lab.file(&format!("a/{file}"), file);
+    }
+    std::os::unix::fs::symlink("..", lab.path().join("a/__sysinfo_before__/loop")).unwrap();
+    let stripped = |into: &str, attach_sysinfo| {
+        let options = StripOptions { attach_sysinfo, ..StripOptions::default() };
+        strip(&lab.path().join("a"), &lab.path().join(into), &options).unwrap()
+    };
+    let text = |path: &str| std::fs::read_to_string(lab.path().join(path)).ok();
+    assert_eq!(stripped("without", false).files, 1);
+    let with = stripped("with", true);
+    assert_eq!((with.files, with.warnings.len()), (3, 1), "the link that leads back is named: {with:?}");
+    for file in ["__sysinfo_before__/host/dmesg", "Localhost/__sysinfo__/host/journal/part"] {
+        assert_eq!((text(&format!("with/{file}")).as_deref(), text(&format!("without/{file}"))), (Some(file), None));
+    }
+    assert_eq!(text("with/Localhost/fio/big.log"), None);
 }
 
 #[test]
@@ -110,7 +133,7 @@ fn the_shared_builds_compare_the_same_when_stripped() {
     let lab = Lab::new();
     for source in shared_builds(&data) {
         let into = lab.path().join(&source.name);
-        let stripped = strip(&source.runs[0], &into, false).unwrap();
+        let stripped = strip(&source.runs[0], &into, &StripOptions::default()).unwrap();
         println!("{}: {} bytes became {}", source.name, stripped.before, stripped.after);
         assert_eq!(both(&into, false), both(&source.runs[0], false));
     }
@@ -124,7 +147,7 @@ proptest! {
         let lab = Lab::new();
         let made = Made { samples: numbers[2..].to_vec(), ..throughput("iops_sec", numbers[0], numbers[1]) };
         lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[made])]);
-        strip(&lab.path().join("a"), &lab.path().join("b"), false).unwrap();
+        strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
         prop_assert_eq!(both(&lab.path().join("b"), false), both(&lab.path().join("a"), false));
     }
 }

@@ -12,6 +12,10 @@ fn main() -> Fallible<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
+        [flag] if flag == "--version" => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         [mode, ssh, config, host] if mode == "controller" => runtime.block_on(controller(ssh, config, host)),
         _ => runtime.block_on(agent()),
     }

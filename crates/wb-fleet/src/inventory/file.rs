@@ -20,6 +20,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wb_model::WorkerName;
+use wb_model::wording::without_rust_types;
 use wb_plan::nearest::nearest;
 use wb_plan::{PlanError, Source};
 
@@ -131,7 +132,7 @@ impl Reader<'_> {
         // Its own text is what it is again.
         let text = self.source.text.get(value.span()).unwrap_or_default();
         let read = toml::de::ValueDeserializer::parse(text).and_then(Value::deserialize);
-        read.map_err(|error| self.at(value.span(), error.message().to_owned(), "here"))
+        read.map_err(|error| self.at(value.span(), without_rust_types(error.message()), "here"))
     }
 
     fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &BadParam) -> PlanError {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use wb_model::wording::without_rust_types;
 use wb_plan::{PlanError, Source};
 
 use super::{Host, Params, assets};
@@ -62,7 +63,8 @@ impl ForcedParams {
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let help = "`{\"HOST\": {\"guest-cpus\": 4}}` is expected, or `{\"guest-cpus\": 4}` for all hosts";
         let wrong = |why: String| PlanError::plain(format!("`--force-params`: {why}")).with_help(help);
-        let said: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let said: BTreeMap<String, Value> =
+            serde_json::from_str(text).map_err(|error| wrong(without_rust_types(&error.to_string())))?;
         let mut forced = Self::default();
         for (name, value) in said {
             match value {

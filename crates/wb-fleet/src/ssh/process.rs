@@ -39,7 +39,10 @@ impl Gone {
             Some(255) => Some("its agent was killed, or its ssh connection".to_owned()),
             Some(0) | None => None,
             Some(_) if nothing => None,
-            Some(_) => Some(format!("its agent ended: {}", last_line(&self.said))),
+            Some(_) => {
+                let line = last_line(&self.said);
+                Some(format!("its agent ended: {}", line.strip_prefix("error: ").unwrap_or(&line)))
+            }
         }
     }
 }

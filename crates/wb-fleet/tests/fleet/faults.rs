@@ -132,6 +132,19 @@ fn another_architecture_gets_no_program() {
 }
 
 #[test]
+fn a_cache_where_nothing_can_be_executed_is_reported_in_the_words_of_the_host() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    let cache = fleet.cache(HOST).display().to_string();
+    let before = format!("mkdir -p {cache}; mount -t tmpfs -o noexec lab {cache}");
+    fleet.start(HOST, &Sshd { before: &before, ..Sshd::default() });
+    let error = refused(&fleet);
+    let text = error.to_string();
+    assert!(text.contains("its agent ended: ") && text.ends_with("Permission denied"), "{text}");
+    assert!(error.help().unwrap().contains("noexec"), "{error:?}");
+    fleet.is_quiet(HOST);
+}
+
+#[test]
 fn an_old_kernel_gets_no_program() {
     let Some(mut fleet) = Fleet::bare(1) else { return };
     let uname = "[ \"$1\" = -r ] && echo 3.10.0-1160.el7.x86_64 || exec /usr/bin/uname \"$@\"";
@@ -154,7 +167,7 @@ fn a_host_without_room_keeps_nothing_of_the_program() {
         let mount = format!("mount -t tmpfs -o size=1m lab {}", cache.display());
         with_programs(&mut fleet, programs, &mount);
         let error = refused(&fleet);
-        let size = fs::metadata(AGENT).unwrap().len();
+        let size = fleet.program().size();
         assert!(matches!(&*error.why, Why::Space { needed, .. } if needed.0 == size), "{error:?}");
         // What the host has there, as the host sees it.
         let sshd = fleet.lab.processes(HOST)[0].to_string();

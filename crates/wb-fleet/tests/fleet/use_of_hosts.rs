@@ -2,20 +2,21 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use wb_agent::{Command, Fault, start_together};
-use wb_fleet::{Params, Rights, cache, connect_all};
+use wb_fleet::{Options, Params, Progress, Rights, cache, connect, connect_all};
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
-use crate::lab::{Fleet, HOST, Place, Sshd, run};
+use crate::lab::{AGENT, Fleet, HOST, Place, Sshd, run};
 
 #[test]
 fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let first = fleet.reach(HOST).await;
-        assert_eq!((first.rights, first.sent, first.notes.len()), (Rights::Root, true, 0));
+        assert_eq!((first.rights, first.sent.is_some(), first.notes.len()), (Rights::Root, true, 0));
         let group = first.worker.group().await.unwrap();
         let process = group.spawn(Command::new(["sh", "-c", "ip -o addr; exit 3"])).await.unwrap();
         let finished = process.wait(None).await.unwrap();
@@ -24,7 +25,7 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
         first.worker.close().await.unwrap();
 
         let second = fleet.reach(HOST).await;
-        assert!(!second.sent);
+        assert_eq!(second.sent, None);
         second.worker.close().await.unwrap();
     });
     fleet.is_quiet(HOST);
@@ -34,6 +35,55 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
             .map(|path| format!("weighbridge{path}"));
     there.sort();
     assert_eq!(fleet.cached(HOST), there);
+}
+
+/// What has come to a host over its network card, in bytes.
+fn received(fleet: &Fleet) -> u64 {
+    let count = fleet.lab.inside(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
+    count.trim().parse().unwrap()
+}
+
+#[test]
+fn the_program_is_sent_without_its_symbols_and_compressed_and_its_way_is_reported() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    let whole = std::fs::metadata(AGENT).unwrap().len();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let heard = reports.clone();
+    let progress = Progress::new(move |host, transfer| heard.lock().unwrap().push((host.clone(), transfer)));
+    run(async {
+        let (program, options) = (fleet.program(), Options { progress, ..fleet.options() });
+        let connected = connect(&fleet.host(HOST), &program, &options).await.unwrap();
+        let sent = connected.sent.unwrap();
+        println!(
+            "{whole} bytes, {} without symbols, {} compressed, {} received",
+            sent.size,
+            sent.total,
+            received(&fleet)
+        );
+        assert!(sent.is_compressed() && sent.sent == sent.total && sent.size == program.size());
+        assert!(sent.total < whole / 4 && sent.size < whole / 2, "{sent:?} of {whole}");
+        // Ciphers, headers and logging in come on top.
+        assert!((sent.total..sent.total + sent.total / 4 + 100_000).contains(&received(&fleet)));
+        connected.worker.close().await.unwrap();
+    });
+    let reports = reports.lock().unwrap();
+    let [(host, first), .., (_, last)] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!((host.as_str(), first.sent, last.sent), ("host1", 0, last.total));
+    assert!(reports.windows(2).all(|two| two[0].1.sent < two[1].1.sent));
+}
+
+#[test]
+fn a_host_without_gzip_gets_the_program_as_it_is() {
+    let Some(mut fleet) = Fleet::bare(1) else { return };
+    let before = "mkdir /run/bin; printf '#!/bin/sh\nexit 1\n' >/run/bin/gzip; chmod 755 /run/bin/gzip; \
+                  mount --bind /run/bin/gzip \"$(command -v gzip)\"";
+    fleet.start(HOST, &Sshd { before, ..Sshd::default() });
+    run(async {
+        let connected = fleet.reach(HOST).await;
+        let sent = connected.sent.unwrap();
+        assert!(!sent.is_compressed() && sent.sent == fleet.program().size());
+        connected.worker.close().await.unwrap();
+    });
 }
 
 #[test]
@@ -71,7 +121,7 @@ fn what_runs_there_has_the_umask_of_the_host_and_the_program_is_its_users_alone(
             let connected = fleet.reach(HOST).await;
             let group = connected.worker.group().await.unwrap();
             let umask = group.spawn(Command::new(["sh", "-c", "umask"])).await.unwrap().wait(None).await.unwrap();
-            assert_eq!((connected.sent, String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
+            assert_eq!((connected.sent.is_some(), String::from_utf8_lossy(&umask.stdout).trim()), (sent, "0027"));
             connected.worker.close().await.unwrap();
         }
     });
@@ -109,7 +159,7 @@ fn a_program_that_is_not_whole_is_sent_again_and_what_killed_controllers_left_is
     std::fs::write(folder.join(format!("part.{}.99999999", machine.trim())), "some of it").unwrap();
     run(async {
         let connected = fleet.reach(HOST).await;
-        assert!(connected.sent);
+        assert!(connected.sent.is_some());
         connected.worker.close().await.unwrap();
     });
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -5,8 +5,9 @@ use wb_sys::SysRoot;
 use wb_sys::environment::memory::chosen;
 
 use crate::change::echo_each;
+use crate::dependents::of_queue;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, choice, number_in, one, size};
+use crate::set::{Writes, choice, number, number_in, one, size};
 use crate::target::{self, Target};
 
 const NO_DISK: &str = "there is no disk here, only memory, loops and what a container was given";
@@ -15,7 +16,7 @@ fn path(disk: &str, name: &str) -> String {
     format!("/sys/block/{disk}/queue/{name}")
 }
 
-fn number(sys: &SysRoot, disk: &Target, name: &str) -> Result<u64, Unsupported> {
+fn shown(sys: &SysRoot, disk: &Target, name: &str) -> Result<u64, Unsupported> {
     Ok(sys.number(path(&disk.to_string(), name))?)
 }
 
@@ -51,6 +52,9 @@ impl Knob for IoScheduler {
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("none", targets, |disk| path(disk, "scheduler"))
     }
+    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
+        of_queue(sys, &target.to_string())
+    }
 }
 
 /// Whether background writes are held back when reads become slow.
@@ -81,7 +85,11 @@ impl Knob for WriteThrottling {
         Quiet::when(*value == Value::Micros(0), "let writes run while measuring")
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(&target.to_string(), "wbt_lat_usec"), wanted.trim_end_matches(" µs"))
+        match number(wanted.trim_end_matches(" µs"))? {
+            // The kernel takes -1 for its own default, which it then shows.
+            ..0 => Err(Unsupported(format!("invalid time `{wanted}`: expected a number of µs, where 0 is off"))),
+            micros => one(path(&target.to_string(), "wbt_lat_usec"), micros.to_string()),
+        }
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |disk| path(disk, "wbt_lat_usec"))
@@ -111,7 +119,7 @@ impl Knob for Requests {
         NO_DISK
     }
     fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Number(i64::try_from(number(sys, target, "nr_requests")?).unwrap_or(i64::MAX)))
+        Ok(Value::Number(i64::try_from(shown(sys, target, "nr_requests")?).unwrap_or(i64::MAX)))
     }
     fn quiet(&self, value: &Value) -> Quiet {
         match value {
@@ -124,6 +132,9 @@ impl Knob for Requests {
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("256", targets, |disk| path(disk, "nr_requests"))
+    }
+    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
+        of_queue(sys, &target.to_string())
     }
 }
 
@@ -150,7 +161,7 @@ impl Knob for ReadAhead {
         NO_DISK
     }
     fn read(&self, sys: &SysRoot, target: &Target) -> Result<Value, Unsupported> {
-        Ok(Value::Bytes(Bytes(number(sys, target, "read_ahead_kb")?.saturating_mul(1024))))
+        Ok(Value::Bytes(Bytes(shown(sys, target, "read_ahead_kb")?.saturating_mul(1024))))
     }
     fn quiet(&self, value: &Value) -> Quiet {
         match value {

@@ -4,6 +4,7 @@ use wb_sys::SysRoot;
 use wb_sys::environment::cpu;
 
 use crate::change::{echo, echo_each};
+use crate::dependents::{of_frequency, of_policy};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
 use crate::set::{Write, Writes, choice, one, switch};
 use crate::target::{self, Target};
@@ -47,6 +48,9 @@ impl Knob for Governor {
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("performance", targets, |policy| format!("{FOLDER}/{policy}/scaling_governor"))
+    }
+    fn dependents(&self, sys: &SysRoot, target: &Target) -> Vec<String> {
+        of_policy(sys, &target.to_string())
     }
 }
 
@@ -131,6 +135,9 @@ impl Knob for Turbo {
     }
     fn change(&self, sys: &SysRoot, _: &[Target]) -> String {
         if sys.exists(NO_TURBO) { echo("1", NO_TURBO) } else { echo("0", BOOST) }
+    }
+    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+        of_frequency(sys)
     }
 }
 

@@ -56,6 +56,10 @@ impl Knob for Reserved {
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, everywhere)
     }
+    /// So many pages of one size are not what so many of another are.
+    fn required_target(&self) -> Option<&'static str> {
+        Some("a page size")
+    }
 }
 
 /// Those on a node.
@@ -80,6 +84,12 @@ impl Knob for OnNode {
         };
         let nodes = sys.numbered(NODES, "node").into_iter();
         nodes.flat_map(|node| of_node(node).into_iter().map(move |size| Target::NodePages(node, size))).collect()
+    }
+    /// Those of the usual size, as their names are.
+    fn default_targets(&self, sys: &SysRoot) -> Vec<Target> {
+        let (usual, others): (Vec<Target>, Vec<Target>) =
+            self.targets(sys).into_iter().partition(|target| matches!(target, Target::NodePages(_, None)));
+        if usual.is_empty() { others } else { usual }
     }
     fn absent(&self) -> &'static str {
         "the kernel shows no pool of huge pages of any node"
@@ -145,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{Outcome, Wanted, apply};
+    use crate::tune::{Outcome, Wanted, apply, plan, settable};
 
     fn machine() -> MadeRoot {
         let pools = [("2048kB", "16", ["10", "6"]), ("1048576kB", "0", ["0", "0"])];
@@ -165,6 +175,23 @@ mod tests {
         assert_eq!(names, ["node0/1048576kB", "node0", "node1/1048576kB", "node1"]);
         let set = OnNode.set(&made.root(), &Target::NodePages(1, None), "8").unwrap();
         assert_eq!(set, [Write::setting(on_node(1, "2048kB"), "8")]);
+    }
+
+    #[test]
+    fn a_size_is_named_where_there_are_several_and_each_node_has_its_usual_one() {
+        let made = machine();
+        let ambiguous = settable(&made.root(), "hugetlb", "4").unwrap_err().0;
+        assert_eq!(
+            ambiguous,
+            "`hugetlb=4` needs a page size, since there are several here: write `hugetlb@1048576kB=4` or `hugetlb@2048kB=4`"
+        );
+        assert_eq!(settable(&made.root(), "hugetlb@2048kB", "4"), Ok(()));
+        let knobs = vec![Wanted::new("nr-hugepages", "3".to_owned()).unwrap()];
+        let set = KnobSet { name: String::new(), summary: String::new(), knobs };
+        let targets: Vec<String> = plan(&made.root(), &set).into_iter().map(|tuned| tuned.target).collect();
+        assert_eq!(targets, ["node0", "node1"]);
+        let one = MadeRoot::new().file(&everywhere("2048kB"), "0\n");
+        assert_eq!(settable(&one.root(), "hugetlb", "4"), Ok(()), "there is no other");
     }
 
     #[test]

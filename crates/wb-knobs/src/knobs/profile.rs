@@ -3,10 +3,11 @@
 use wb_sys::SysRoot;
 
 use crate::change::echo;
+use crate::dependents::{files, of_frequency, of_queue};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
 use crate::moment;
 use crate::set::{Writes, choice, command};
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// The profile of the daemon tuned.
 pub struct Tuned;
@@ -54,6 +55,14 @@ impl Knob for Tuned {
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         "sudo tuned-adm profile latency-performance".to_owned()
     }
+    /// What its own profiles set; it goes back to those of the profile before, and not to what somebody had set since.
+    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+        let disks = target::disks(sys).into_iter().flat_map(|disk| of_queue(sys, &disk.to_string()));
+        let others = ["kernel/nmi_watchdog", "kernel/numa_balancing", "vm/swappiness", "vm/min_free_kbytes"];
+        let others = others.into_iter().map(|name| format!("/proc/sys/{name}"));
+        let pages = files(sys, "/sys/kernel/mm/transparent_hugepage");
+        of_frequency(sys).into_iter().chain(disks).chain(pages).chain(others).collect()
+    }
 }
 
 /// The firmware's own profile of power and fans.
@@ -91,5 +100,8 @@ impl Knob for Platform {
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("performance", PROFILE)
+    }
+    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+        of_frequency(sys)
     }
 }

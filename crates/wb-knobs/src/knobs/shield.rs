@@ -157,6 +157,17 @@ fn of_tree(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> Writes {
     Ok(writes)
 }
 
+/// The files of the CPUs that groups of version 1 have, which lose those that go offline: the groups above come first,
+/// since none may have a CPU that the group above it has not.
+pub(super) fn cpusets(sys: &SysRoot) -> Vec<String> {
+    match Place::find(sys) {
+        Some(Place::Tree(point)) => {
+            below(sys, &point).into_iter().rev().map(|folder| format!("{folder}/cpuset.cpus")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The groups below a folder, those furthest below first, and without ours.
 fn below(sys: &SysRoot, folder: &str) -> Vec<String> {
     let names = sys.list(folder).unwrap_or_default().into_iter();

@@ -3,7 +3,9 @@
 use wb_sys::SysRoot;
 
 use crate::change::echo;
+use crate::dependents::{of_cpus, of_frequency, of_interrupts};
 use crate::knob::{Knob, Quiet, Unsupported, Value};
+use crate::knobs::shield;
 use crate::set::{Writes, one, switch};
 use crate::target::Target;
 
@@ -41,5 +43,9 @@ impl Knob for Smt {
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("off", "/sys/devices/system/cpu/smt/control")
+    }
+    /// Siblings that go offline leave their interrupts and cpusets to others, and all of them come back online.
+    fn dependents(&self, sys: &SysRoot, _: &Target) -> Vec<String> {
+        [of_cpus(sys), of_interrupts(sys), shield::cpusets(sys), of_frequency(sys)].concat()
     }
 }

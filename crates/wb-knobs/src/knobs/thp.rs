@@ -52,6 +52,10 @@ impl Knob for Enabled {
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         echo("madvise", &format!("{FOLDER}/enabled"))
     }
+    /// The kernel keeps more memory free for huge pages (`set_recommended_min_free_kbytes` of its mm/khugepaged.c).
+    fn dependents(&self, _: &SysRoot, _: &Target) -> Vec<String> {
+        vec!["/proc/sys/vm/min_free_kbytes".to_owned()]
+    }
 }
 
 /// How hard is tried to get one.

@@ -1,6 +1,6 @@
 //! Setting what can be set.
 
-use wb_sys::undo::UndoError;
+use wb_sys::undo::{Reset, Step, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::Write;
@@ -17,35 +17,74 @@ pub fn apply(sys: &SysRoot, set: &KnobSet, log: &mut UndoLog) -> Result<Vec<Tune
     let mut all = planned(sys, set);
     for one in &mut all {
         if one.tuned.outcome == Outcome::Differs {
-            one.tuned.outcome = write(sys, one, log)?;
+            (one.tuned.outcome, one.tuned.resets) = write(sys, one, log)?;
         }
     }
     all.chunk_by_mut(|one, next| one.tuned.knob == next.tuned.knob).for_each(leave);
     Ok(all.into_iter().map(|one| one.tuned).collect())
 }
 
-/// Makes the writes of a knob, all or none; what came of it.
-fn write(sys: &SysRoot, planned: &Planned, log: &mut UndoLog) -> Result<Outcome, UndoError> {
+/// Makes the writes of a knob, all or none; what came of it, and which other settings that has reset.
+fn write(sys: &SysRoot, planned: &Planned, log: &mut UndoLog) -> Result<(Outcome, Vec<Reset>), UndoError> {
     let before = log.open_changes().map(|change| change.number).max();
+    let dependents = planned.knob.dependents(sys, &planned.target);
+    let mut resets = Vec::new();
     for write in &planned.writes {
         let refused = match write {
             Write::Action(action) => action.carry_out(sys).err(),
-            Write::State { step, state } => match log.change(step.clone(), Some(state.as_bytes())) {
-                Ok(_) => None,
+            Write::State { step, state } => match log.change_with(step.clone(), Some(state.as_bytes()), &dependents) {
+                Ok(reset) => {
+                    resets.extend(reset.unwrap_or_default());
+                    None
+                }
                 Err(UndoError::Step(error)) => Some(error.to_string()),
                 Err(error) => return Err(error),
             },
         };
         if let Some(reason) = refused {
             log.revert_where(|change| before.is_none_or(|before| change.number > before))?;
-            return Ok(Outcome::Unsupported { reason });
+            return Ok((Outcome::Unsupported { reason }, Vec::new()));
         }
     }
     if planned.knob.nature() == Nature::Action {
-        return Ok(Outcome::Done);
+        return Ok((Outcome::Done, Vec::new()));
     }
+    let resets = set_again(log, resets)?;
     let now = planned.knob.read(sys, &planned.target);
-    Ok(Outcome::Set { now: now.map_or_else(|_| planned.tuned.wanted.clone(), |value| value.to_string()) })
+    let now = now.map_or_else(|_| planned.tuned.wanted.clone(), |value| value.to_string());
+    Ok(match shortfall(sys, &planned.writes) {
+        Some(reason) => (Outcome::Partial { now, reason }, resets),
+        None => (Outcome::Set { now }, resets),
+    })
+}
+
+/// Sets again what was set before, through the log, and has been reset by another change; those that stay reset.
+fn set_again(log: &mut UndoLog, resets: Vec<Reset>) -> Result<Vec<Reset>, UndoError> {
+    let mut left = Vec::new();
+    for reset in resets {
+        let step = Step::setting(&reset.path);
+        let was_set = log.open_changes().any(|change| change.step == step);
+        match was_set.then(|| log.change(step, Some(reset.was.as_bytes()))) {
+            Some(Ok(_)) => {}
+            None | Some(Err(UndoError::Step(_))) => left.push(reset),
+            Some(Err(error)) => return Err(error),
+        }
+    }
+    Ok(left)
+}
+
+/// What the system made of the writes, where that is something else.
+fn shortfall(sys: &SysRoot, writes: &[Write]) -> Option<String> {
+    let of = |write: &Write| match write {
+        Write::State { step: step @ Step::Setting { path }, state } => {
+            let is_short = matches!(step.holds(sys, Some(state.as_bytes())), Ok(false));
+            is_short.then(|| format!("the system made `{}` of `{state}` in {path}", sys.text(path).unwrap_or_default()))
+        }
+        // Commands and groups fail where they are not done in full.
+        _ => None,
+    };
+    let all: Vec<String> = writes.iter().filter_map(of).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 #[cfg(test)]
@@ -54,6 +93,29 @@ mod tests {
 
     use super::*;
     use crate::tune::plan;
+
+    #[test]
+    fn what_a_change_resets_is_saved_with_it() {
+        let queue = "/sys/block/nvme0n1/queue";
+        let made = ["nr_requests", "iosched/read_expire"]
+            .iter()
+            .fold(made::laptop(), |made, name| made.file(&format!("{queue}/{name}"), "123\n"))
+            .file(&format!("{queue}/scheduler"), "[mq-deadline] none\n");
+        let sys = made.root();
+        let set = KnobSet::parse("mine", "[knobs]\nio-scheduler = \"none\"\n").unwrap();
+        let mut log = UndoLog::open(&sys, "a test").unwrap();
+        let tuned = apply(&sys, &set, &mut log).unwrap();
+        assert_eq!((&tuned[0].outcome, tuned[0].resets.len()), (&Outcome::Set { now: "none".to_owned() }, 0));
+        let saved: Vec<String> =
+            log.open_changes().flat_map(|change| change.dependents.iter().map(|it| it.path.clone())).collect();
+        assert!(saved.contains(&format!("{queue}/nr_requests")) && !saved.contains(&format!("{queue}/scheduler")));
+        assert_eq!(
+            saved.last(),
+            Some(&format!("{queue}/iosched/read_expire")),
+            "after the queue's own, which reset it"
+        );
+        log.revert().unwrap();
+    }
 
     #[test]
     fn a_set_is_applied_where_it_can_be_and_reverted_byte_for_byte() {

@@ -5,5 +5,6 @@ mod plan;
 mod sets;
 
 pub use apply::apply;
-pub use plan::{Outcome, Tuned, plan, settable};
+pub use plan::{Ambiguous, Outcome, Tuned, plan, require_target, settable};
+pub(crate) use plan::{Compared, compare};
 pub use sets::{BadSet, KnobSet, Wanted, find};

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
+use wb_sys::undo::{Refusal, Reset};
 
 use crate::knob::Unsupported;
 use crate::set::Writes;
@@ -24,6 +25,9 @@ pub struct Tuned {
     /// What came of it.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// The other settings that the system has reset with it, until it is put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resets: Vec<Reset>,
 }
 
 /// What came of setting a knob.
@@ -38,6 +42,13 @@ pub enum Outcome {
     Set {
         /// What it is now, as people read it.
         now: String,
+    },
+    /// It was changed, and is not as wanted: fewer huge pages than there should be.
+    Partial {
+        /// What it is now, as people read it.
+        now: String,
+        /// What was written and what the system made of it.
+        reason: String,
     },
     /// It is no state but an action, and was done.
     Done,
@@ -54,10 +65,10 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Why it cannot be set here, if so.
+    /// Why it cannot be set here, or not in full, if so.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Unsupported { reason } => Some(reason),
+            Self::Unsupported { reason } | Self::Partial { reason, .. } => Some(reason),
             _ => None,
         }
     }
@@ -82,6 +93,34 @@ pub fn settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported
     }
 }
 
+/// A knob that has several targets, one of which has to be named and is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: write {}", .forms.join(" or "))]
+pub struct Ambiguous {
+    /// What is missing.
+    pub what: String,
+    /// How it can be written, for each target.
+    pub forms: Vec<String>,
+}
+
+/// Sees that a target is named where one has to be.
+///
+/// # Errors
+/// Where none is.
+pub fn require_target(sys: &SysRoot, wanted: &Wanted) -> Result<(), Ambiguous> {
+    let knob = find(&wanted.knob).filter(|_| wanted.target.is_none());
+    let Some((knob, required)) = knob.and_then(|knob| Some((knob, knob.required_target()?))) else { return Ok(()) };
+    let targets = knob.targets(sys);
+    if targets.len() < 2 {
+        return Ok(());
+    }
+    let (name, value) = (knob.name(), &wanted.value);
+    Err(Ambiguous {
+        what: format!("`{name}={value}` needs {required}, since there are several here"),
+        forms: targets.iter().map(|target| format!("`{name}@{target}={value}`")).collect(),
+    })
+}
+
 /// What setting a knob comes to, before anything is written.
 pub(super) struct Planned {
     pub(super) tuned: Tuned,
@@ -98,8 +137,13 @@ pub(super) fn planned(sys: &SysRoot, set: &KnobSet) -> Vec<Planned> {
 
 fn of_knob(sys: &SysRoot, wanted: &Wanted) -> Vec<Planned> {
     let Some(knob) = find(&wanted.knob) else { return Vec::new() };
-    let meant = |target: &Target| wanted.target.as_ref().is_none_or(|name| *name == target.to_string());
-    let targets: Vec<Target> = knob.targets(sys).into_iter().filter(meant).collect();
+    if let Err(ambiguous) = require_target(sys, wanted) {
+        return vec![at(knob, wanted, Target::System, None, Err(Unsupported(ambiguous.to_string())), sys)];
+    }
+    let targets = match &wanted.target {
+        None => knob.default_targets(sys),
+        Some(name) => knob.targets(sys).into_iter().filter(|target| *name == target.to_string()).collect(),
+    };
     if targets.is_empty() {
         let reason = match &wanted.target {
             Some(target) => format!("there is no {target} here that it could be set for"),
@@ -142,30 +186,50 @@ fn at(
         Ok(both) => both,
         Err(Unsupported(reason)) => (Outcome::Unsupported { reason }, Vec::new()),
     };
+    let (name, wanted_value) = (knob.name().to_owned(), wanted.value.clone());
     let tuned =
-        Tuned { knob: knob.name().to_owned(), target: target.to_string(), was, wanted: wanted.value.clone(), outcome };
+        Tuned { knob: name, target: target.to_string(), was, wanted: wanted_value, outcome, resets: Vec::new() };
     Planned { tuned, target, knob, named: wanted.target.is_some(), writes }
 }
 
 /// Whether all is as the writes would make it, or differs, or cannot be made so.
 fn outcome(sys: &SysRoot, writes: &[Write]) -> Result<Outcome, Unsupported> {
-    let mut outcome = Outcome::Already;
+    match compare(sys, writes)? {
+        Compared::Same => Ok(Outcome::Already),
+        Compared::Differs(None) => Ok(Outcome::Differs),
+        Compared::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
+    }
+}
+
+/// What there is against what writes would make of it.
+pub(crate) enum Compared {
+    /// It is so already.
+    Same,
+    /// It is not; why it cannot be made so, if that can be told from reading.
+    Differs(Option<Refusal>),
+}
+
+/// Compares what there is with what writes would make of it; where several cannot be made, the first that not even root
+/// could make counts.
+pub(crate) fn compare(sys: &SysRoot, writes: &[Write]) -> Result<Compared, Unsupported> {
+    let mut compared = Compared::Same;
     for write in writes {
         let refusal = match write {
-            Write::Action(action) => Some(action.refusal(sys)),
+            Write::Action(action) => action.refusal(sys),
             Write::State { step, state } => match step.holds(sys, Some(state.as_bytes())) {
                 Err(error) => return Err(Unsupported(error.to_string())),
-                Ok(true) => None,
-                Ok(false) => Some(step.refusal(sys)),
+                Ok(true) => continue,
+                Ok(false) => step.refusal(sys),
             },
         };
         match refusal {
+            Some(Refusal::Other(_)) => return Ok(Compared::Differs(refusal)),
+            Some(Refusal::NotRoot) => compared = Compared::Differs(refusal),
+            None if matches!(compared, Compared::Same) => compared = Compared::Differs(None),
             None => {}
-            Some(None) => outcome = Outcome::Differs,
-            Some(Some(reason)) => return Err(Unsupported(reason)),
         }
     }
-    Ok(outcome)
+    Ok(compared)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! A guest's domain, as libvirt's XML: what virt-install makes of it, or a file of the user's.
 
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
 use wb_agent::Group;
 use wb_model::Bytes;
 use wb_sys::facts::cpu_list;
@@ -64,13 +66,91 @@ pub(crate) fn filled(plan: &Plan<'_>, text: &str, file: &str) -> Result<String, 
         filled = filled.replace(&format!("%({name})s"), value);
     }
     match filled.split_once("%(") {
-        None => Ok(filled),
+        None => require_own(plan, &filled, file).map(|()| filled),
         Some((_, rest)) => {
             let name = rest.split(')').next().unwrap_or_default();
             let all = values.map(|(name, _)| name).join(", ");
             Err(Why::Xml { file: file.to_owned(), what: format!("`%({name})s` stands for nothing; there are {all}") })
         }
     }
+}
+
+/// Requires that a user's domain has the name, the disk and the seed that are made for the guest: with another disk it
+/// would write to that, and without the seed nobody could log in.
+fn require_own(plan: &Plan<'_>, xml: &str, file: &str) -> Result<(), Why> {
+    let wrong = |what: String| Why::Xml { file: file.to_owned(), what };
+    let domain = Domain::read(xml).map_err(|error| wrong(format!("it is not well-formed XML: {error}")))?;
+    if domain.name != plan.domain {
+        return Err(wrong("its <name> is not `%(name)s`, by which the guest is found and ended".to_owned()));
+    }
+    for (place, path) in [("disk", plan.disk), ("seed", plan.seed)] {
+        if !domain.disks.iter().any(|disk| disk == path) {
+            return Err(wrong(format!("no <disk> has `%({place})s` as the file of its <source>")));
+        }
+    }
+    Ok(())
+}
+
+/// What of a domain's XML has to be ours.
+#[derive(Debug, Default)]
+struct Domain {
+    name: String,
+    /// The files of its disks.
+    disks: Vec<String>,
+}
+
+impl Domain {
+    fn read(xml: &str) -> Result<Self, String> {
+        let mut reader = Reader::from_str(xml);
+        let (mut domain, mut within) = (Self::default(), Vec::<String>::new());
+        loop {
+            match reader.read_event().map_err(|error| error.to_string())? {
+                Event::Start(element) => {
+                    domain.take(&element, &within)?;
+                    within.push(element.name().as_ref().to_owned());
+                }
+                Event::Empty(element) => domain.take(&element, &within)?,
+                Event::End(_) => drop(within.pop()),
+                Event::Text(text) if within == ["domain", "name"] => domain.name += text.trim(),
+                Event::Eof => match within.last() {
+                    None => return Ok(domain),
+                    Some(open) => return Err(format!("<{open}> is not closed")),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the file of a disk's source.
+    fn take(&mut self, element: &BytesStart<'_>, within: &[String]) -> Result<(), String> {
+        let is_source = element.name().as_ref() == "source" && within.last().is_some_and(|parent| parent == "disk");
+        for attribute in element.attributes() {
+            let attribute = attribute.map_err(|error| error.to_string())?;
+            if is_source && attribute.key.as_ref() == "file" {
+                self.disks.push(attribute.value.into_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sees whether virt-install takes the extra arguments of a profile: it makes the XML for libvirt's test driver, which
+/// has a machine in memory, so that nothing of this one is touched.
+///
+/// # Errors
+/// With what it says instead.
+pub(crate) async fn check_extra(plan: &Plan<'_>, group: &Group) -> Result<(), Why> {
+    let mut words = arguments(plan)?;
+    let is_option = |words: &[String], at: usize| matches!(words[at].as_str(), "--virt-type" | "--connect" | "--disk");
+    // What the test driver does not know of this machine is left out.
+    while let Some(at) = (0..words.len()).find(|at| is_option(&words, *at)) {
+        words.drain(at..=at + 1);
+    }
+    words.extend(["--connect", "test:///default", "--disk", "none"].map(str::to_owned));
+    words.retain(|word| word != "--import");
+    words.push("--install".to_owned());
+    words.push("no_install=yes".to_owned());
+    run(group, words).await.map(drop)
 }
 
 /// The words of virt-install that print the domain and make nothing.
@@ -143,5 +223,61 @@ pub(crate) fn format_name(format: Format) -> &'static str {
     match format {
         Format::Qcow2 => "qcow2",
         Format::Raw => "raw",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Boot;
+
+    /// What comes of a user's XML.
+    fn of(xml: &str) -> Result<String, String> {
+        let (guests, size) =
+            (Guests::default(), Size { cpus: 2, memory: Bytes(1 << 30), pinned: vec![], nodes: vec![] });
+        let base = Base {
+            name: "x".to_owned(),
+            path: "/x".to_owned(),
+            format: Format::Qcow2,
+            sha256: String::new(),
+            boot: Boot::Disk,
+        };
+        let plan = Plan {
+            domain: "weighbridge-1-vm1",
+            guests: &guests,
+            size: &size,
+            virt: VirtType::Qemu,
+            base: &base,
+            disk: "/f/vm1.disk",
+            seed: "/f/vm1.seed",
+            console: "/f/vm1.console",
+            mac: "52:54:00:00:00:01",
+            huge_pages: false,
+        };
+        filled(&plan, xml, "guest.xml").map_err(|why| why.to_string())
+    }
+
+    const DISKS: &str = "<disk><source file='%(disk)s'/></disk><disk><source file=\"%(seed)s\"></source></disk>";
+
+    #[test]
+    fn a_domain_has_the_disk_and_the_seed_that_are_made_for_it() {
+        let domain = |disks: &str| format!("<domain><name>%(name)s</name><devices>{disks}</devices></domain>");
+        assert!(of(&domain(DISKS)).unwrap().contains("file='/f/vm1.disk'"));
+        let refused = [
+            domain("<disk><source file='/home/me/other.qcow2'/></disk><disk><source file='%(seed)s'/></disk>"),
+            domain("<disk><source file='%(disk)s'/></disk>"),
+            domain("<filesystem><source file='%(disk)s'/></filesystem>"),
+            format!("<domain><name>mine</name>{DISKS}</domain>"),
+            format!("<domain><name>%(name)s</nam>{DISKS}</domain>"),
+            domain("%(dsk)s"),
+        ];
+        insta::assert_snapshot!(refused.map(|xml| of(&xml).unwrap_err()).join("\n"), @r"
+        guest.xml: no <disk> has `%(disk)s` as the file of its <source>
+        guest.xml: no <disk> has `%(seed)s` as the file of its <source>
+        guest.xml: no <disk> has `%(disk)s` as the file of its <source>
+        guest.xml: its <name> is not `%(name)s`, by which the guest is found and ended
+        guest.xml: it is not well-formed XML: ill-formed document: expected `</name>`, but `</nam>` was found
+        guest.xml: `%(dsk)s` stands for nothing; there are name, disk, seed, console, mac, network, cpus, memory_kb, virt_type
+        ");
     }
 }

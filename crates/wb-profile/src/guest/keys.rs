@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
 use tokio::process::Command;
+use wb_agent::{Scratch, Worker, WorkerError};
 use wb_fleet::Address;
 use wb_model::WorkerName;
 
 use crate::error::Why;
 
-/// A folder of this machine's with our key and what ssh is told; gone when it is dropped.
+/// A folder of this machine's with our key and what ssh is told. An agent owns it, which removes it when this is dropped and
+/// when this process is killed; where the agent is killed too, the next one on this machine does.
 pub(crate) struct Keys {
-    folder: TempDir,
+    folder: Scratch,
+    agent: Worker,
     /// Our public key, as `authorized_keys` has it.
     pub(crate) public: String,
 }
@@ -32,12 +34,17 @@ pub(crate) struct Gate<'a> {
 }
 
 impl Keys {
-    /// Makes a key in a private folder.
-    pub(crate) async fn new() -> Result<Self, Why> {
-        let folder = tempfile::Builder::new().prefix("weighbridge-keys-").tempdir();
-        let folder = folder.map_err(file(&std::env::temp_dir()))?;
-        let public = pair(&folder.path().join("key")).await?.public;
-        Ok(Self { folder, public })
+    /// Makes a key in a private folder of an agent: `program agent`.
+    pub(crate) async fn new(program: &Path) -> Result<Self, Why> {
+        let agent = Worker::here(WorkerName::local(), program).await?;
+        let folder = agent.scratch(None).await?;
+        let public = pair(Path::new(&folder.join("key"))).await?.public;
+        Ok(Self { folder, agent, public })
+    }
+
+    /// Removes it.
+    pub(crate) async fn close(self) -> Result<(), WorkerError> {
+        self.agent.close().await
     }
 
     /// Makes a guest's key, and has ssh know it.
@@ -52,7 +59,7 @@ impl Keys {
 
     /// Has ssh know by which way a guest of this address is reached: with `gate` in between.
     pub(crate) fn know(&self, guest: &WorkerName, address: &str, gate: &Gate<'_>) -> Result<(), Why> {
-        let folder = self.folder.path().display();
+        let folder = self.folder.path();
         let proxy = match gate.address {
             None => String::new(),
             Some(host) => format!("  ProxyCommand {}\n", through(gate.ssh, gate.config, host)),
@@ -71,7 +78,7 @@ impl Keys {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        PathBuf::from(self.folder.join(name))
     }
 
     fn append(&self, path: &Path, text: &str) -> Result<(), Why> {

@@ -4,6 +4,7 @@ mod aside;
 mod install;
 mod keys;
 mod layout;
+mod logs;
 mod virsh;
 mod virt;
 
@@ -23,6 +24,7 @@ use crate::profile::{Guests, Placement, VirtType};
 use crate::site::Site;
 
 pub(crate) use keys::Keys;
+pub use logs::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 
 use install::{Plan, format_name};
 use keys::Gate;
@@ -103,7 +105,7 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         aside::others(&sizes, &facts, site).await?;
     }
 
-    let keys = Keys::new().await?;
+    let keys = Keys::new(site.program.path()).await?;
     let mut begun = Vec::new();
     for (at, size) in sizes.iter().enumerate() {
         let name = site.guest(at + 1);
@@ -166,6 +168,130 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         all.push((connected.worker, made, guest.console));
     }
     Ok(Running { all, folder, keys })
+}
+
+/// A guest that a profile would make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Planned {
+    /// Its name as a worker.
+    pub name: WorkerName,
+    /// How many CPUs it would have.
+    pub cpus: u32,
+    /// Its memory.
+    #[schemars(with = "String")]
+    pub memory: Bytes,
+    /// The size of its disk.
+    #[schemars(with = "String")]
+    pub disk: Bytes,
+    /// What its disk would be made from.
+    pub image: String,
+    /// What would run it; none where that could not be found out.
+    pub virt_type: Option<VirtType>,
+}
+
+/// What was found out about the guests of a profile, without making any.
+#[derive(Debug, Default)]
+pub(crate) struct Outlook {
+    /// The guests that would be made.
+    pub(crate) guests: Vec<Planned>,
+    /// Why they cannot be.
+    pub(crate) obstacles: Vec<Why>,
+    /// Why software would run them, although that was not asked for.
+    pub(crate) software: Option<String>,
+}
+
+impl Outlook {
+    /// The value of a check; none where it failed, which is an obstacle.
+    fn ok<T>(&mut self, result: Result<T, Why>) -> Option<T> {
+        result.map_err(|why| self.obstacles.push(why)).ok()
+    }
+}
+
+/// Finds out whether the guests of a profile can be made on a host, and what they would be.
+///
+/// # Errors
+/// When the host does not answer.
+pub(crate) async fn outlook(guests: &Guests, site: &Site<'_>) -> Result<Outlook, Why> {
+    let (group, worker) = (site.group, site.group.worker());
+    let mut outlook = Outlook::default();
+    let facts = worker.facts().await?;
+    let params = Params::detect(worker).await?.overridden_by(site.params);
+    let sizes = outlook.ok(layout::sizes(guests, &params, &facts)).unwrap_or_default();
+    let has_libvirt = outlook.ok(virsh::require_libvirt(group).await).is_some();
+    outlook.ok(require(group, "qemu-img", "qemu-utils").await);
+    let installs = guests.xml.is_some() || outlook.ok(require(group, "virt-install", "virtinst").await).is_some();
+    let image = outlook.ok(image(guests, &params));
+    if let Some(image) = &image {
+        let options = image::Options { stall: ANSWER, ..image::Options::default() };
+        outlook.ok(image::check(worker, image, &options).await.map_err(Why::from));
+    }
+    let mut virt_type = None;
+    if has_libvirt {
+        outlook.ok(virsh::require_defined(group, &guests.network).await);
+        let folder = worker.scratch(Some(place(site).await?)).await?;
+        // libvirt runs guests as a user of its own, which has to get to the sector that is tried.
+        run(group, ["chmod", "0711", folder.path()]).await?;
+        let resolved = virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await;
+        folder.close().await?;
+        if let Some((virt, software)) = outlook.ok(resolved) {
+            outlook.software = software;
+            virt_type =
+                outlook.ok(virsh::require_emulator(group, virt, guests.qemu_bin.as_deref()).await).map(|()| virt);
+        }
+    }
+    if let Some(size) = sizes.first() {
+        outlook.ok(definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, site).await);
+    }
+    let image = image.map(|image| image.to_string()).unwrap_or_default();
+    let planned = |(at, size): (usize, &Size)| Planned {
+        name: site.guest(at + 1),
+        cpus: size.cpus,
+        memory: size.memory,
+        disk: guests.disk,
+        image: image.clone(),
+        virt_type,
+    };
+    outlook.guests = sizes.iter().enumerate().map(planned).collect();
+    Ok(outlook)
+}
+
+/// How long a server of images may take to answer while nothing is fetched yet.
+const ANSWER: Nanos = Nanos(10_000_000_000);
+
+/// Sees whether the domain of a guest can be written: the user's XML with names in the places of files that would be made,
+/// or the extra arguments of virt-install.
+async fn definition(
+    guests: &Guests,
+    size: &Size,
+    virt: VirtType,
+    has_virt_install: bool,
+    site: &Site<'_>,
+) -> Result<(), Why> {
+    let base = Base {
+        name: String::new(),
+        path: "/weighbridge/image".to_owned(),
+        format: image::Format::Qcow2,
+        sha256: String::new(),
+        boot: image::Boot::Disk,
+    };
+    let plan = Plan {
+        domain: "weighbridge-guest",
+        guests,
+        size,
+        virt,
+        base: &base,
+        disk: "/weighbridge/disk",
+        seed: "/weighbridge/seed",
+        console: "/weighbridge/console",
+        mac: "52:54:00:00:00:01",
+        huge_pages: false,
+    };
+    match &guests.xml {
+        Some(file) => install::filled(&plan, &site.asset(file)?, file).map(drop),
+        None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
+        None => install::check_extra(&plan, site.group).await,
+    }
 }
 
 /// A guest that has been started.
@@ -235,12 +361,12 @@ fn comes_by_itself(error: &FleetError) -> bool {
     use wb_fleet::Why;
     !matches!(
         error.why.as_ref(),
-        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Program { .. } | Why::NoSsh(_)
+        Why::Architecture { .. } | Why::Kernel { .. } | Why::Space { .. } | Why::Compress(_) | Why::NoSsh(_)
     )
 }
 
 /// All that a guest's console said, from the host; nothing where it said nothing or cannot be read.
-pub(crate) async fn console(host: &Worker, path: &str) -> Vec<u8> {
+pub async fn console(host: &Worker, path: &str) -> Vec<u8> {
     host.get(path, CONSOLE).await.unwrap_or_default()
 }
 
@@ -250,15 +376,18 @@ fn elapsed(since: Instant) -> Nanos {
 
 /// What disks are made from, on the host.
 async fn base(guests: &Guests, params: &Params, site: &Site<'_>) -> Result<Base, Why> {
-    let image = match &guests.image {
-        Some(image) => image.clone(),
-        None => {
-            let distro = params.guest_distro.as_ref().or(params.distro.as_ref());
-            distro.ok_or(Why::NoDistribution)?.parse().map_err(Why::NoSuchImage)?
-        }
-    };
+    let image = image(guests, params)?;
     let told = |progress: &image::order::Progress| site.tell(progress.to_string());
     Ok(image::ready(site.group.worker(), &image, &image::Options::default(), &told).await?)
+}
+
+/// The image that is asked for, or that of the guests' or the host's distribution.
+fn image(guests: &Guests, params: &Params) -> Result<image::Image, Why> {
+    if let Some(image) = &guests.image {
+        return Ok(image.clone());
+    }
+    let distro = params.guest_distro.as_ref().or(params.distro.as_ref());
+    distro.ok_or(Why::NoDistribution)?.parse().map_err(Why::NoSuchImage)
 }
 
 /// A folder of the host's for guests' files, where libvirt's user gets.

@@ -8,6 +8,7 @@ use wb_sys::undo::Step;
 
 use crate::error::Why;
 use crate::host::{last_lines, require, run};
+use crate::profile::VirtType;
 
 /// libvirt of the system, as root has it.
 pub(crate) const CONNECTION: &str = "qemu:///system";
@@ -18,10 +19,12 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const THERE: &str = "there";
 /// Says whether a domain runs: a list that cannot be had is no empty one.
 const IS_RUNNING: &str = r#"all=$(virsh -q -c "$1" list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
-/// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too.
+/// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too. libvirt keeps a log of each
+/// domain for ever: that of one which is never seen again goes with it.
 const DOMAIN: &str = r#"
 case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; esac
-virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1
+virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1 || exit
+rm -f "/var/log/libvirt/qemu/$2.log" "/var/log/libvirt/qemu/$2.log".[0-9]
 "#;
 /// Says whether a network runs.
 const IS_NETWORK: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
@@ -72,6 +75,32 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
     group.change(step, Some(THERE.to_owned())).await?;
     Ok(())
+}
+
+/// Requires that a network is defined, whether it runs or not.
+///
+/// # Errors
+/// With what libvirt says instead.
+pub(crate) async fn require_defined(group: &Group, network: &str) -> Result<(), Why> {
+    match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
+        Err(Why::Program { said, .. }) => {
+            Err(Why::NoNetwork { network: network.to_owned(), output: last_lines(&said, 1) })
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Requires that libvirt finds a program that runs guests of a type.
+///
+/// # Errors
+/// With what it says instead.
+pub(crate) async fn require_emulator(group: &Group, virt: VirtType, emulator: Option<&str>) -> Result<(), Why> {
+    let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
+    words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
+    match run(group, words).await {
+        Err(Why::Program { said, .. }) => Err(Why::NoEmulator { output: last_lines(&said, 1) }),
+        other => other.map(drop),
+    }
 }
 
 /// Has libvirt know a folder as a pool, until the group is torn down: virt-install would define one that stays.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use failure::Failure;
 pub use host::carry_out;
-pub use ready::{ImageError, Options, ready};
+pub use ready::{ImageError, Options, check, ready};
 pub use seed::{HostKey, Seed, SeedError};
 pub use spec::{BadImage, Built, Image, LocalFile, Named, Remote};
 

@@ -47,6 +47,13 @@ pub enum Order {
         /// How long a server may send next to nothing.
         stall: Nanos,
     },
+    /// See whether an image can be had, without fetching or building it: nothing.
+    Check {
+        /// Which.
+        image: Image,
+        /// How long a server may take to answer.
+        stall: Nanos,
+    },
     /// Say what is there: a list of [`super::cache::Entry`].
     List,
     /// Remove entries by name, those that nobody uses: a list of [`super::cache::Left`].

@@ -98,3 +98,12 @@ pub async fn ready(
     let order = Order::Ready { image: image.clone(), stall: options.stall };
     give(worker, &order, options.cache.as_deref(), told).await
 }
+
+/// Sees whether an image can be had on a worker's host, without fetching or building it.
+///
+/// # Errors
+/// When it cannot, and why.
+pub async fn check(worker: &Worker, image: &Image, options: &Options) -> Result<(), ImageError> {
+    let order = Order::Check { image: image.clone(), stall: options.stall };
+    give(worker, &order, options.cache.as_deref(), &|_: &Progress| {}).await
+}

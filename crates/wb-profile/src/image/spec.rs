@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wb_model::Bytes;
+use wb_model::wording::without_rust_types;
 
 use super::catalogue;
 
@@ -197,8 +198,8 @@ impl FromStr for Image {
     fn from_str(text: &str) -> Result<Self, BadImage> {
         let text = text.trim();
         if text.starts_with('{') {
-            let value: Value =
-                serde_json::from_str(text).map_err(|error| BadImage::Shape { why: error.to_string() })?;
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?;
             return Self::try_from(value);
         }
         let image = if text == "built" || text.starts_with("built:") {
@@ -235,7 +236,7 @@ impl TryFrom<Value> for Image {
             (.., true) => serde_json::from_value(object).map(Self::Built),
             _ => return Err(BadImage::Shape { why: format!("`{object}` has none of them") }),
         };
-        image.map_err(|error| BadImage::Shape { why: error.to_string() })?.checked()
+        image.map_err(|error| BadImage::Shape { why: without_rust_types(&error.to_string()) })?.checked()
     }
 }
 

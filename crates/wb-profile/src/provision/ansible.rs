@@ -14,7 +14,10 @@ use super::{Provisioned, given, limit};
 use crate::controller::{Controller, Ended, Program};
 
 const NAME: &str = "ansible";
-const PROGRAM: &str = "ansible-playbook";
+/// The program that plays it.
+pub(super) const PROGRAM: &str = "ansible-playbook";
+/// Debian's package of it.
+pub(super) const PACKAGE: &str = "ansible-core";
 
 /// A playbook and variables for it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -44,10 +47,6 @@ impl Ansible {
         ssh_config: Option<&Path>,
     ) -> Result<Provisioned, ProvisionError> {
         let failed = |source| ProvisionError::Worker { name: NAME.to_owned(), source };
-        if controller.worker().which(PROGRAM, &[]).await.map_err(failed)?.is_none() {
-            let (name, program) = (NAME.to_owned(), PROGRAM.to_owned());
-            return Err(ProvisionError::Missing { name, program, package: Some("ansible-core") });
-        }
         let ended = self.play(controller, targets, ssh_config).await.map_err(failed)?;
         let result = ended.succeeded();
         let said = String::from_utf8_lossy(&ended.stdout);

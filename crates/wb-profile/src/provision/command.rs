@@ -41,6 +41,16 @@ impl PerHost {
         Asks { login: has(&[Place::User, Place::Port]), machine: has(&[Place::Arch, Place::Distro]) }
     }
 
+    /// The program that it runs, where that is the same for all hosts.
+    pub(super) fn program(&self) -> Option<String> {
+        let mut program = String::new();
+        for part in self.words.first()? {
+            let Part::Text(text) = part else { return None };
+            program.push_str(text);
+        }
+        Some(program)
+    }
+
     /// For all hosts at the same time.
     pub(super) async fn run(&self, controller: &Controller, targets: &[Target]) -> Provisioned {
         let all = join_all(targets.iter().map(|target| self.one(controller, target))).await;

@@ -36,6 +36,11 @@ enum Said {
 }
 
 impl External {
+    /// The executable of a provisioner of this name.
+    pub(super) fn program(name: &str) -> String {
+        format!("weighbridge-provision-{name}")
+    }
+
     pub(super) fn parse(name: &str, params: Value) -> Result<Self, BadProvisioner> {
         let most = params.get("limit").map(|most| super::given::<Nanos>(name, most.clone())).transpose()?;
         Ok(Self { params, limit: limit(most) })
@@ -50,10 +55,7 @@ impl External {
         tell: &mut dyn FnMut(String),
     ) -> Result<Provisioned, ProvisionError> {
         let failed = |source| ProvisionError::Worker { name: name.to_owned(), source };
-        let program = format!("weighbridge-provision-{name}");
-        if controller.worker().which(&program, &[]).await.map_err(failed)?.is_none() {
-            return Err(ProvisionError::Missing { name: name.to_owned(), program, package: None });
-        }
+        let program = Self::program(name);
         let ssh_config = ssh_config.and_then(|config| std::path::absolute(config).ok());
         let input = json!({
             "contract": CONTRACT, "hosts": targets, "params": self.params,

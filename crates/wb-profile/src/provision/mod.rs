@@ -16,7 +16,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::Value;
+use wb_model::wording::without_rust_types;
 use wb_model::{Nanos, Sha256, WorkerName};
+
+use wb_plan::tools::is_program;
 
 pub use ansible::Ansible;
 pub use command::PerHost;
@@ -66,6 +69,22 @@ impl Provisioner {
         }
     }
 
+    /// Whether its program is on this machine; what a command names by a property of the host is not looked for.
+    ///
+    /// # Errors
+    /// When there is no such program.
+    pub fn require_program(&self) -> Result<(), ProvisionError> {
+        let (program, package) = match &self.kind {
+            Kind::PerHost(per_host) => (per_host.program(), None),
+            Kind::Ansible(_) => (Some(ansible::PROGRAM.to_owned()), Some(ansible::PACKAGE)),
+            Kind::External(_) => (Some(External::program(&self.name)), None),
+        };
+        match program.filter(|program| !is_program(program)) {
+            None => Ok(()),
+            Some(program) => Err(ProvisionError::Missing { name: self.name.clone(), program, package }),
+        }
+    }
+
     /// The hash of what it was given: what tells it from another of its name.
     pub fn sha256(&self) -> &Sha256 {
         &self.sha256
@@ -103,8 +122,10 @@ impl FromStr for Provisioner {
         }
         let given: Value = match json {
             None => Value::Object(serde_json::Map::default()),
-            Some(json) => serde_json::from_str(json)
-                .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: error.to_string() })?,
+            Some(json) => serde_json::from_str(json).map_err(|error| BadProvisioner::Json {
+                name: name.to_owned(),
+                why: without_rust_types(&error.to_string()),
+            })?,
         };
         if !given.is_object() {
             return Err(BadProvisioner::Json { name: name.to_owned(), why: "an object is expected".to_owned() });
@@ -132,7 +153,7 @@ impl fmt::Display for Provisioner {
 /// Reads what a provisioner was given into its type.
 fn given<T: serde::de::DeserializeOwned>(name: &str, given: Value) -> Result<T, BadProvisioner> {
     serde_json::from_value(given)
-        .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: error.to_string() })
+        .map_err(|error| BadProvisioner::Json { name: name.to_owned(), why: without_rust_types(&error.to_string()) })
 }
 
 /// The limit that was given, or the usual one.
@@ -187,7 +208,7 @@ mod tests {
         the provisioner `command`: `soon` is not a time: write 500ms, 5s, 2min, 1h, or plain seconds
         the provisioner `ansible`: missing field `playbook`
         the playbook /no/such.yml cannot be read: No such file or directory (os error 2)
-        the provisioner `ansible`: invalid type: sequence, expected a map
+        the provisioner `ansible`: invalid value of a list: expected names and values
         "#);
     }
 }

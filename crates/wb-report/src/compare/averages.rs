@@ -2,8 +2,8 @@
 
 use wb_compare::tolerance::averages::{AverageRow, Distribution};
 
-use super::Averages;
 use super::figures::readable;
+use super::{Averages, Scores};
 use crate::text::{Style, Table, heads_of, named};
 use crate::words::NONE;
 
@@ -25,6 +25,28 @@ pub(super) fn tables(all: &[Averages<'_>], style: Style) -> String {
 fn has_same_figures(one: &[AverageRow<'_>], other: &[AverageRow<'_>]) -> bool {
     let figures = |row: &AverageRow<'_>| (row.means, row.stddevs);
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| figures(one) == figures(other))
+}
+
+/// How the scores of primary checks lie, of all and of those of each verdict.
+pub(super) fn scores(all: &[Scores<'_>], style: Style) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&heads_of("", &["n", "median", "min", "max", "sum", "mean"]));
+    for (name, of) in all {
+        let count = of.map_or(0, |distribution| distribution.count);
+        let figures = match of {
+            None => std::array::from_fn::<_, 5, _>(|_| NONE.to_owned()),
+            Some(of) => [of.median, of.min, of.max, of.mean() * count as f64, of.mean()].map(score),
+        };
+        table.row(named(format!("  {name}"), std::iter::once(count.to_string()).chain(figures)));
+    }
+    style.section("scores of primary checks by tolerance, in percent") + &table.draw(style)
+}
+
+/// A score, with two decimals and no sign of zero.
+fn score(score: f64) -> String {
+    format!("{:.2}", score + 0.0)
 }
 
 /// Names in a sentence: `case, metric and profile`.
@@ -55,7 +77,5 @@ fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
 
 fn figures(distribution: Option<Distribution>) -> [String; 7] {
     let Some(of) = distribution else { return std::array::from_fn(|_| NONE.to_owned()) };
-    [of.min, of.first_quartile, of.median, of.third_quartile, of.max, of.negatives, of.positives]
-        // A sum of nothing is zero without a sign.
-        .map(|score| format!("{:.2}", score + 0.0))
+    [of.min, of.first_quartile, of.median, of.third_quartile, of.max, of.negatives, of.positives].map(score)
 }

@@ -26,7 +26,7 @@ pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 
 use wb_compare::outcome::{BuildTold, Method};
-use wb_compare::{Outcome, tolerance::averages::AverageRow};
+use wb_compare::{Outcome, tolerance::averages::AverageRow, tolerance::averages::Distribution};
 use wb_model::counted;
 
 use crate::systems::SystemTable;
@@ -34,6 +34,9 @@ use crate::text::Style;
 
 /// A table of averages, and over what it is: `case`.
 pub type Averages<'a> = (&'a str, Vec<AverageRow<'a>>);
+
+/// The scores of the checks of a verdict, and what that is called: `losses`.
+pub type Scores<'a> = (&'a str, Option<Distribution>);
 
 /// Which checks and groups get a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,14 +69,22 @@ fn head(outcome: &Outcome, asked: &[String], style: Style) -> String {
 }
 
 /// The comparison for a terminal: the builds, what was `asked` of them, errors, the checks and groups that `shown` selects,
-/// the averages, with [`Shown::All`] the systems, what differs in the builds' surroundings, and the totals.
-pub fn text(outcome: &Outcome, asked: &[String], averages: &[Averages<'_>], shown: Shown, style: Style) -> String {
+/// the averages and the scores, with [`Shown::All`] the systems, what differs in the builds' surroundings, and the totals.
+pub fn text(
+    outcome: &Outcome,
+    asked: &[String],
+    averages: &[Averages<'_>],
+    scores: &[Scores<'_>],
+    shown: Shown,
+    style: Style,
+) -> String {
     let systems = SystemTable::of_sides(&outcome.builds).filter(|_| shown == Shown::All);
     head(outcome, asked, style)
         + &lines::errors(outcome, style)
         + &lines::checks(outcome, shown, style)
         + &lines::groups(outcome, shown, style)
         + &averages::tables(averages, style)
+        + &averages::scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::totals(outcome, style)
 }

@@ -19,7 +19,7 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Method>
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
     let builds = read(&write(folder.path()));
-    let options = PageOptions { charts: true, notes: &[], fail_on_gain: false };
+    let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
     let how = How { method, ..How::default() };
     let text = compared(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap();
     std::fs::write(&file, text).unwrap();

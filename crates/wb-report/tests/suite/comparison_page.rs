@@ -18,7 +18,7 @@ struct Page {
     parsed: Html,
 }
 
-const PLAIN: PageOptions<'_> = PageOptions { charts: true, notes: &[], fail_on_gain: false };
+const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
 
 /// The page of the made builds by tolerances.
 fn page(options: &PageOptions<'_>) -> Page {
@@ -209,6 +209,13 @@ fn what_a_score_is_made_of_is_told_where_it_has_parts() {
     let parts = &data["cells"][1]["parts"][0][1];
     let names: Vec<&str> = parts.as_array().unwrap().iter().map(|part| part[0].as_str().unwrap()).collect();
     assert_eq!(names, ["raw", "average over the builds, twice"]);
+}
+
+#[test]
+fn environments_can_be_left_out() {
+    let details = "section[aria-labelledby=environments] details.cell";
+    assert_eq!(page(&PageOptions { environments: false, ..PLAIN }).count(details), 0);
+    assert!(page(&PLAIN).count(details) > 0);
 }
 
 #[test]

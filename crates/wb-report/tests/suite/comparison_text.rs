@@ -58,7 +58,7 @@ fn made() -> Outcome {
 
 #[test]
 fn values_have_units_gains_are_listed_and_names_are_decoded() {
-    insta::assert_snapshot!(text(&made(), &[], &[], Shown::Changes, PLAIN), @r"
+    insta::assert_snapshot!(text(&made(), &[], &[], &[], Shown::Changes, PLAIN), @r"
     old → new; statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's
     folders and nothing decides on other runs
 
@@ -85,7 +85,7 @@ fn values_have_units_gains_are_listed_and_names_are_decoded() {
 
 #[test]
 fn everything_includes_the_systems_of_both_sides() {
-    let text = text(&made(), &[], &[], Shown::All, PLAIN);
+    let text = text(&made(), &[], &[], &[], Shown::All, PLAIN);
     assert!(text.contains("\nsystems\n  processor  AMD EPYC\n  kernel     6.1 → 6.2\n"), "{text}");
 }
 
@@ -133,7 +133,7 @@ fn averages(keep: impl Fn(&str) -> bool) -> String {
     let compared = compare(&builds, &[], &options);
     let tables: Vec<Averages<'_>> =
         ["case", "metric", "profile"].into_iter().zip(TABLES.map(|stars| compared.averages(1, stars))).collect();
-    let text = text(&outcome(&[]), &[], &tables, Shown::Changes, PLAIN);
+    let text = text(&outcome(&[]), &[], &tables, &[], Shown::Changes, PLAIN);
     text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
 }
 

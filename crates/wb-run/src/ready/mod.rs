@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use wb_model::WorkerName;
-use wb_model::secrets::masked_words;
+use wb_model::secrets::{masked_lines, masked_words};
 use wb_record::{Event, Journal, Line, RecordError, RunFolder, files};
 
 use crate::Crew;
@@ -84,13 +84,13 @@ impl Steps {
     }
 }
 
-/// Keeps what was said in a file of the folder `environment`; its path within the run's folder.
+/// Keeps what was said, without secrets, in a file of the folder `environment`; its path within the run's folder.
 pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, RecordError> {
     let path = format!("environment/{name}.log");
     let full = run.path().join(&path);
     let folder = run.path().join("environment");
     fs::create_dir_all(&folder).map_err(|source| RecordError::Io { what: "create", path: folder, source })?;
-    files::write_whole(&full, log)?;
+    files::write_whole(&full, masked_lines(&String::from_utf8_lossy(log)).as_bytes())?;
     Ok(path)
 }
 

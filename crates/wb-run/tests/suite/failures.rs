@@ -6,6 +6,7 @@ use std::time::Duration;
 use wb_agent::PutBack;
 use wb_agent::worker::Teardown;
 use wb_model::{AttemptOutcome, CellOutcome};
+use wb_plan::Order;
 use wb_run::{Progress, RunError};
 use wb_sys::undo::Undone;
 use wb_test_worker::FakeProcess;
@@ -59,9 +60,29 @@ fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
             agent.disconnect("the cable was pulled");
         });
         let (end, _) = bed.run(&["figure"]).await;
-        assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
+        assert!(matches!(&end, Err(RunError::Lost { why, .. }) if why == "the cable was pulled"), "{end:?}");
         let outcomes: Vec<bool> = bed.cell().samples.iter().map(|sample| sample.outcome.is_completed()).collect();
         assert_eq!(outcomes, [true, true, true, false]);
+    });
+}
+
+#[test]
+fn cells_whose_only_worker_was_lost_before_they_began_have_failed() {
+    paused(async {
+        let mut bed = TestBed::new(figures(steady));
+        bed.sampling.order = Order::Sequential;
+        let agent = bed.agents[0].clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            agent.disconnect("the cable was pulled");
+        });
+        let (end, _) = bed.run(&["figure:id=first", "figure:id=second"]).await;
+        assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
+        let [first, second] = &bed.study().cells[..] else { panic!("two cells") };
+        let lost = first.samples.last().unwrap().outcome.to_string();
+        assert_eq!(lost, "lost (local: the cable was pulled)");
+        let reason = "its worker `local` is lost".to_owned();
+        assert_eq!(second.outcome, CellOutcome::Failed { reason });
     });
 }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use wb_agent::Command;
 use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
-use wb_plan::{Sampling, Selection, expand, spec};
+use wb_plan::{Plan, Sampling, Selection, expand, spec};
 use wb_record::{Event, RunFolder};
 use wb_run::{Crew, Job, Member, Progress, RunEnd, RunError, run};
 use wb_study::result::CellResult;
@@ -101,17 +101,26 @@ impl TestBed {
         self.cancel.clone()
     }
 
-    /// Measures tests, as typed, into the folder; how it ended and what was reported.
-    pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
+    async fn crew(&self) -> Crew {
         let mut crew = Crew::default();
         for agent in &self.agents {
             crew.members.push(Member::of(agent.worker()).await.unwrap());
         }
+        crew
+    }
+
+    /// The plan of tests, as typed.
+    pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
         let requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         let profile = ProfileName::new("Localhost").unwrap();
-        let workers = crew.workers();
+        let workers = self.crew().await.workers();
         let selection = Selection::default();
-        let plan = expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap();
+        expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
+    }
+
+    /// Measures tests, as typed, into the folder; how it ended and what was reported.
+    pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
+        let (crew, plan) = (self.crew().await, self.plan(tests).await);
         let mut reported = Vec::new();
         let job = Job {
             folder: &self.path(),
@@ -165,6 +174,18 @@ impl TestBed {
             _ => None,
         });
         attempts.collect()
+    }
+}
+
+impl TestBed {
+    /// How long all attempts took together, in seconds.
+    pub(crate) fn measured_seconds(&self) -> f64 {
+        let lines = RunFolder::open(&self.path()).unwrap().lines().unwrap();
+        let seconds = lines.into_iter().filter_map(|line| match line.event {
+            Event::AttemptEnded(ended) => Some(ended.seconds),
+            _ => None,
+        });
+        seconds.sum()
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a plan depends on, read once per worker.
 
 pub mod caches;
-pub mod cpu_list;
 pub mod cpuinfo;
 pub mod memory;
 pub mod topology;
@@ -10,6 +9,8 @@ pub mod virtualisation;
 mod cpuid;
 
 use wb_model::Facts;
+
+pub use wb_model::cpu_list;
 
 use crate::SysRoot;
 use cpuinfo::CpuInfo;

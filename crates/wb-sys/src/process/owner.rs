@@ -38,6 +38,11 @@ impl Owner {
         })
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// The name of its `number`th thing. All names are equally long, because names get into the
     /// environment of measured processes, and its length moves their stack.
     pub fn thing(&self, number: u32) -> String {

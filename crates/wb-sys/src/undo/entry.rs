@@ -20,6 +20,21 @@ pub struct Change {
     #[serde(with = "text")]
     #[schemars(with = "Option<String>")]
     pub before: Option<Vec<u8>>,
+    /// The settings that the system may reset when this one is changed, as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<Dependent>,
+}
+
+/// A setting that the system may reset when another one is changed: the queue depth of a disk whose scheduler is
+/// switched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Dependent {
+    /// Its file.
+    pub path: String,
+    /// Its value; none where the file is not there.
+    #[serde(with = "text")]
+    #[schemars(with = "Option<String>")]
+    pub value: Option<Vec<u8>>,
 }
 
 /// A line of the log.
@@ -33,6 +48,9 @@ pub(super) enum Line {
         number: u32,
         #[serde(with = "text")]
         after: Option<Vec<u8>>,
+        /// The dependents that have another value than before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reset: Vec<Dependent>,
     },
     /// It was put back, or left.
     Undone {

@@ -1,6 +1,7 @@
 //! Who may change a machine: one at a time.
 
-use std::fs::{File, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,72 +10,129 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Signal, getpgrp};
+use serde::{Deserialize, Serialize};
 
-/// How long what a holder has started may outlive it.
+use crate::SysRoot;
+use crate::process::{Entry, Owner, tree};
+
+/// How long the commands of a holder that has ended may take to end too.
 const LINGER: Duration = Duration::from_secs(10);
 /// How long a child of ours may take until it is its program and has nothing of ours any more.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// Who holds the log.
+/// The process that holds the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// Its process.
     pub pid: u32,
     /// What it does: `tune apply quiet`.
     pub what: String,
+    /// Since when, by this machine's clock.
+    pub since: jiff::Timestamp,
+    /// Whether it has ended, and only a command that it started still runs.
+    pub has_ended: bool,
 }
 
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`weighbridge {}` (process {})", self.what, self.pid)
+        let Self { pid, what, since, has_ended } = self;
+        write!(f, "`weighbridge {what}` (process {pid}, since {since:.0})")?;
+        if *has_ended { f.write_str(", which has ended, while a command that it started has not") } else { Ok(()) }
+    }
+}
+
+/// What a holder writes into the lock's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Signature {
+    /// The process: its id, its start and the namespace of its id, as [`Owner`] writes them.
+    owner: String,
+    /// Its process group, in which none of its commands is.
+    group: u32,
+    /// What it does.
+    what: String,
+    /// Since when.
+    since: jiff::Timestamp,
+}
+
+impl Signature {
+    fn new(what: &str) -> Self {
+        let group = getpgrp().as_raw_nonzero().get().cast_unsigned();
+        Self {
+            owner: Owner::me(&SysRoot::real()).to_string(),
+            group,
+            what: what.to_owned(),
+            since: jiff::Timestamp::now(),
+        }
+    }
+
+    /// Of a lock's file; none where nothing whole is in it yet.
+    fn read(file: &mut File) -> io::Result<Option<Self>> {
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        Ok(serde_json::from_str(&text).ok())
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        Owner::of(&self.owner)
+    }
+
+    /// Whether its process has ended; a zombie has.
+    fn has_ended(&self) -> bool {
+        self.owner().is_some_and(|owner| owner.is_gone(&SysRoot::real()))
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        let Self { what, since, .. } = self;
+        let pid = self.owner()?.pid();
+        Some(Holder { pid, what: what.clone(), since: *since, has_ended: self.has_ended() })
     }
 }
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+    match fs::metadata(path) {
+        Ok(there) => Ok(is_same(&there, &file.metadata()?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-impl Holder {
-    fn lives(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
-    }
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Takes the lock; who has it, if somebody does. It goes with the file that is returned, with the process, and with the
-/// commands that were started with it: where only those are left, their end is waited for.
+/// commands that were started with it: where only those are left, they are ended first.
 pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
-    let start = Instant::now();
+    let (ours, start) = (Signature::new(what), Instant::now());
     loop {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // The holder before us may have removed it meanwhile: then it locks nothing.
             Ok(()) if !is_at(&file, path)? => {}
             Ok(()) => {
-                let signed = file
-                    .set_len(0)
-                    .and_then(|()| file.write_all(format!("{} {what}\n", std::process::id()).as_bytes()));
+                let line = serde_json::to_string(&ours).map_err(io::Error::from)?;
+                let signed = file.set_len(0).and_then(|()| file.write_all(format!("{line}\n").as_bytes()));
                 return match signed {
                     Ok(()) => Ok(Ok(file)),
-                    Err(error) => std::fs::remove_file(path).and(Err(error)),
+                    Err(error) => fs::remove_file(path).and(Err(error)),
                 };
             }
             Err(Errno::WOULDBLOCK) => {
-                let holder = holder(&mut file)?;
-                let is_over = match &holder {
+                let theirs = Signature::read(&mut file)?;
+                let patience = match &theirs {
                     // We may have let it go, and a child that has not become its program yet has it still.
-                    Some(holder) if holder.pid == std::process::id() => start.elapsed() > BETWEEN,
-                    Some(holder) if holder.lives() => true,
-                    _ => start.elapsed() > LINGER,
+                    Some(theirs) if theirs.owner == ours.owner => BETWEEN,
+                    Some(theirs) if !theirs.has_ended() => Duration::ZERO,
+                    Some(theirs) => {
+                        end_commands(&mut file, theirs)?;
+                        LINGER
+                    }
+                    None => LINGER,
                 };
-                if is_over {
-                    return Ok(Err(holder));
+                if start.elapsed() >= patience {
+                    return Ok(Err(theirs.and_then(|theirs| theirs.holder())));
                 }
                 thread::sleep(Duration::from_millis(5));
             }
@@ -83,11 +141,32 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
     }
 }
 
-/// Who has signed the lock.
-fn holder(file: &mut File) -> io::Result<Option<Holder>> {
-    let mut text = String::new();
-    file.rewind()?;
-    file.read_to_string(&mut text)?;
-    let holder = text.trim().split_once(' ');
-    Ok(holder.and_then(|(pid, what)| Some(Holder { pid: pid.parse().ok()?, what: what.to_owned() })))
+/// Ends the commands of a holder that has ended, each with its process group and all that descends from it.
+fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
+    let root = SysRoot::real();
+    let all = tree::all(&root);
+    let commands = commands(&all, &file.metadata()?);
+    let mut groups: BTreeSet<u32> = commands.iter().map(|command| command.group).collect();
+    // One that has not left it yet is no reason to end whatever else is in it.
+    groups.remove(&dead.group);
+    let of_group = all.iter().filter(|entry| groups.contains(&entry.group));
+    let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
+    // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
+    if Signature::read(file)?.as_ref() == Some(dead) {
+        let ended = tree::descendants(&all, &roots);
+        // All are stopped first: a shell whose child is killed before it would go on with its next command.
+        for signal in [Signal::STOP, Signal::KILL] {
+            ended.iter().for_each(|entry| {
+                tree::signal(entry, signal);
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The processes that have the lock as their standard input.
+fn commands<'a>(all: &'a [Entry], lock: &fs::Metadata) -> Vec<&'a Entry> {
+    let has_it =
+        |entry: &&Entry| fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same(&input, lock));
+    all.iter().filter(has_it).collect()
 }

@@ -6,7 +6,9 @@ use std::io;
 
 use crate::SysRoot;
 
-use super::entry::{Change, Line, Undone};
+use super::dependents::{self, Pending, Reset};
+use super::entry::{Change, Dependent, Line, Undone};
+use super::revert::RevertError;
 use super::step::{Step, StepError};
 use super::store::{Store, io_error};
 use super::{Holder, lock};
@@ -71,6 +73,15 @@ pub enum UndoError {
     /// A change that could not be made.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// Changes that could not be put back.
+    #[error(transparent)]
+    Revert(#[from] Box<RevertError>),
+}
+
+impl From<RevertError> for UndoError {
+    fn from(error: RevertError) -> Self {
+        Self::Revert(Box::new(error))
+    }
 }
 
 /// The undo log of a machine, held by this process.
@@ -90,8 +101,17 @@ pub struct UndoLog {
 #[derive(Debug, Clone)]
 struct Known {
     change: Change,
-    /// What it held once it was made; none while that is not known.
-    after: Option<Option<Vec<u8>>>,
+    /// What it came to; none while that is not known.
+    made: Option<Made>,
+}
+
+/// What a change came to.
+#[derive(Debug, Clone)]
+struct Made {
+    /// What is there.
+    after: Option<Vec<u8>>,
+    /// The dependents that have another value than before.
+    reset: Vec<Dependent>,
 }
 
 impl UndoLog {
@@ -144,33 +164,52 @@ impl UndoLog {
     /// # Errors
     /// When it cannot be read, noted or set; what was noted is put back.
     pub fn change(&mut self, step: Step, wanted: Option<&[u8]>) -> Result<bool, UndoError> {
+        Ok(self.change_with(step, wanted, &[])?.is_some())
+    }
+
+    /// The same where the change may reset other settings, of which these are the files: they are saved with it, and
+    /// restored with it. Returns those that it did reset; none where nothing had to be changed.
+    ///
+    /// # Errors
+    /// As for [`Self::change`].
+    pub fn change_with(
+        &mut self,
+        step: Step,
+        wanted: Option<&[u8]>,
+        dependents: &[String],
+    ) -> Result<Option<Vec<Reset>>, UndoError> {
         let before = step.state(&self.root)?;
         if step.is_same(before.as_deref(), wanted) {
-            return Ok(false);
+            return Ok(None);
         }
         let number = self.next;
-        let change = Change { number, boot: self.boot.clone(), by: self.by.clone(), step: step.clone(), before };
+        let others = dependents.iter().filter(|path| Step::setting(*path) != step);
+        let saved = dependents::save(&self.root, others);
+        let (boot, by) = (self.boot.clone(), self.by.clone());
+        let change = Change { number, boot, by, step: step.clone(), before, dependents: saved.clone() };
         self.store.append(&Line::Change(change.clone()))?;
         self.next += 1;
-        self.changes.insert(number, Known { change, after: None });
+        self.changes.insert(number, Known { change, made: None });
         if let Err(error) = step.set(&self.root, wanted, &self.lock) {
-            self.undo(number)?;
+            self.undo(number, &mut Vec::new())?;
             return Err(error.into());
         }
         // What the kernel made of it, which may be rounded.
         let after = step.state(&self.root)?;
-        self.store.append(&Line::Made { number, after: after.clone() })?;
+        let reset = dependents::reset(&self.root, &saved);
+        let described = dependents::describe(&saved, &reset);
+        self.store.append(&Line::Made { number, after: after.clone(), reset: reset.clone() })?;
         if let Some(known) = self.changes.get_mut(&number) {
-            known.after = Some(after);
+            known.made = Some(Made { after, reset });
         }
-        Ok(true)
+        Ok(Some(described))
     }
 
-    /// Puts back everything that is changed, the last first; what became of each.
+    /// Puts back everything that is changed, the last first; what became of each, and of the settings that went with it.
     ///
     /// # Errors
     /// When something cannot be put back: the rest is, and that stays in the log.
-    pub fn revert(&mut self) -> Result<Vec<(Change, Undone)>, UndoError> {
+    pub fn revert(&mut self) -> Result<Vec<(Change, Undone)>, RevertError> {
         self.revert_where(|_| true)
     }
 
@@ -178,57 +217,66 @@ impl UndoLog {
     ///
     /// # Errors
     /// As for all.
-    pub fn revert_where(&mut self, which: impl Fn(&Change) -> bool) -> Result<Vec<(Change, Undone)>, UndoError> {
+    pub fn revert_where(&mut self, which: impl Fn(&Change) -> bool) -> Result<Vec<(Change, Undone)>, RevertError> {
         let chosen = self.changes.values().rev().filter(|known| which(&known.change));
-        let numbers: Vec<u32> = chosen.map(|known| known.change.number).collect();
-        let (mut undone, mut failed) = (Vec::new(), None);
-        for number in numbers {
-            match self.undo(number) {
-                Ok(Some(one)) => undone.push(one),
-                Ok(None) => {}
-                Err(error) => failed = failed.or(Some(error)),
+        let chosen: Vec<Change> = chosen.map(|known| known.change.clone()).collect();
+        let (mut undone, mut failed) = (Vec::new(), Vec::new());
+        for change in chosen {
+            if let Err(error) = self.undo(change.number, &mut undone) {
+                failed.push((change, error));
             }
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(undone),
+        match failed.is_empty() {
+            true => Ok(undone),
+            false => Err(RevertError { undone, failed }),
         }
     }
 
-    fn undo(&mut self, number: u32) -> Result<Option<(Change, Undone)>, UndoError> {
-        let Some(Known { change, after }) = self.changes.get(&number).cloned() else { return Ok(None) };
-        let how = self.put_back(&change, after.as_ref().map(Option::as_deref))?;
+    /// Undoes one change, and adds what became of it and of its dependents.
+    fn undo(&mut self, number: u32, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
+        let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
+        let how = self.put_back(&known, undone)?;
         self.changes.remove(&number);
         if self.changes.is_empty() {
             self.store.remove()?;
             self.next = 0;
         } else {
             // Where the disk is full that stays unwritten: done twice it is the same.
-            let _ = self.store.append(&Line::Undone { number, how: how.clone() });
+            let _ = self.store.append(&Line::Undone { number, how });
         }
-        Ok(Some((change, how)))
+        Ok(())
     }
 
-    fn put_back(&self, change: &Change, after: Option<Option<&[u8]>>) -> Result<Undone, UndoError> {
+    fn put_back(&self, known: &Known, undone: &mut Vec<(Change, Undone)>) -> Result<Undone, UndoError> {
+        let Known { change, made } = known;
         let Change { step, before, boot, .. } = change;
+        let mut done = |how: Undone| {
+            undone.push((change.clone(), how.clone()));
+            how
+        };
         step.tidy(&self.root);
         if step.is_volatile() && *boot != self.boot {
-            return Ok(Undone::Gone);
+            return Ok(done(Undone::Gone));
         }
         let now = match step.state(&self.root) {
-            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(Undone::Gone),
+            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(Undone::Gone)),
             other => other?,
         };
-        if now == *before {
-            return Ok(Undone::Restored);
-        }
+        let is_undone = now == *before;
         // Where it is not known what it held, we were the last that are known to have written it.
-        if after.is_some_and(|after| !step.is_same(after, now.as_deref())) {
+        if !is_undone && made.as_ref().is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
-            return Ok(Undone::Left { found });
+            return Ok(done(Undone::Left { found }));
         }
-        step.set(&self.root, before.as_deref(), &self.lock)?;
-        Ok(Undone::Restored)
+        let reset = made.as_ref().map(|made| made.reset.as_slice());
+        let dependents = Pending::new(&self.root, change, reset, is_undone);
+        if !is_undone {
+            step.set(&self.root, before.as_deref(), &self.lock)?;
+            step.require(&self.root, before.as_deref())?;
+        }
+        let how = done(Undone::Restored);
+        dependents.restore(&self.root, &self.lock, undone)?;
+        Ok(how)
     }
 }
 
@@ -249,11 +297,11 @@ fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
         match line {
             Line::Change(change) => {
                 next = next.max(change.number + 1);
-                changes.insert(change.number, Known { change, after: None });
+                changes.insert(change.number, Known { change, made: None });
             }
-            Line::Made { number, after } => {
+            Line::Made { number, after, reset } => {
                 if let Some(known) = changes.get_mut(&number) {
-                    known.after = Some(after);
+                    known.made = Some(Made { after, reset });
                 }
             }
             Line::Undone { number, .. } => drop(changes.remove(&number)),

@@ -4,16 +4,23 @@
 //! reaches the device, before the first byte is changed, so that whoever comes after a crash can put it back:
 //! [`UndoLog::revert`]. What somebody else changed meanwhile is left as it is, and said.
 //!
+//! A change of one setting may reset others: the kernel gives a disk's queue a new depth with a new scheduler. Such
+//! [`Dependent`]s are saved with the change ([`UndoLog::change_with`]) and restored after it is.
+//!
 //! One process at a time holds the log of a machine ([`UndoLog::open`]); a lock of the kernel's goes with its holder, so
 //! that none is ever stale.
 
+mod dependents;
 mod entry;
 mod lock;
 mod log;
+mod revert;
 mod step;
 mod store;
 
-pub use entry::{Change, Undone};
+pub use dependents::Reset;
+pub use entry::{Change, Dependent, Undone};
 pub use lock::Holder;
 pub use log::{UndoError, UndoLog};
-pub use step::{Step, StepError};
+pub use revert::RevertError;
+pub use step::{Refusal, Step, StepError};

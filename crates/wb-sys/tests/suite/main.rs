@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod undo;
+mod undo_dependents;
 mod undo_log;

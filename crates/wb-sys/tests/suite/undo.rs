@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use wb_sys::process::{Owner, tree};
 use wb_sys::undo::{Step, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
@@ -107,10 +108,8 @@ fn one_at_a_time_changes_a_machine() {
     first.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
     let error = UndoLog::open(&root, "run").unwrap_err();
     let me = std::process::id();
-    assert_eq!(
-        error.to_string(),
-        format!("this machine is being changed by `weighbridge tune apply quiet` (process {me})")
-    );
+    let named = format!("this machine is being changed by `weighbridge tune apply quiet` (process {me}, since 2");
+    assert!(error.to_string().starts_with(&named), "{error}");
     drop(first);
     assert_eq!(UndoLog::open(&root, "run").unwrap().open_changes().count(), 1);
 }
@@ -158,26 +157,67 @@ fn a_file_without_a_folder_is_told_and_nothing_is_made() {
     assert!(!folder.path().join("etc/of").exists() && !folder.path().join("var/lib/weighbridge").exists());
 }
 
-#[test]
-fn what_is_still_being_changed_by_a_command_of_the_killed_is_waited_for() {
-    let (folder, root) = machine();
-    let lock = folder.path().join("var/lib/weighbridge/undo/lock");
+/// A lock that a process of this id has signed, and that a command in a group of its own has as its standard input.
+fn signed_by(folder: &Path, pid: u32, script: &str) -> std::process::Child {
+    use std::os::unix::process::CommandExt;
+    let lock = folder.join("var/lib/weighbridge/undo/lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    // A process that is gone has signed the lock, and what it has started still has it open.
-    let gone = {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        child.id()
-    };
-    fs::write(&lock, format!("{gone} tune apply quiet\n")).unwrap();
+    let started = |pid| tree::entry(&SysRoot::real(), pid).unwrap().started;
+    let of = |pid| format!("-{pid:08}-{:012}-", started(pid));
+    let me = Owner::me(&SysRoot::real()).to_string();
+    let owner = me.replace(&of(std::process::id()), &of(pid));
+    let line =
+        format!("{{\"owner\":\"{owner}\",\"group\":{pid},\"what\":\"run\",\"since\":\"2026-01-02T03:04:05Z\"}}\n");
+    fs::write(&lock, line).unwrap();
     let file = fs::File::open(&lock).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    std::process::Command::new("sh").args(["-c", script]).stdin(file).process_group(0).spawn().unwrap()
+}
+
+#[test]
+fn a_command_of_a_holder_that_has_ended_is_ended_with_all_that_it_started() {
+    let (folder, root) = machine();
     let late = folder.path().join("late");
-    let script = format!("sleep 0.3; echo done > {}", late.display());
-    let mut command = std::process::Command::new("sh").args(["-c", &script]).stdin(file).spawn().unwrap();
+    // One of its processes does not have the lock any more.
+    let script = format!("sh -c 'sleep 100; echo done > {0}' < /dev/null & sleep 100; echo done > {0}", late.display());
+    let mut zombie = std::process::Command::new("true").spawn().unwrap();
+    let is_zombie = || tree::entry(&SysRoot::real(), zombie.id()).is_some_and(|entry| entry.is_zombie());
+    while !is_zombie() {
+        std::thread::yield_now();
+    }
+    let mut command = signed_by(folder.path(), zombie.id(), &script);
+    let group = command.id();
     UndoLog::open(&root, "b").unwrap();
-    assert_eq!(fs::read_to_string(late).unwrap(), "done\n");
-    command.wait().unwrap();
+    assert!(!command.wait().unwrap().success());
+    let in_group = || {
+        let all = tree::all(&SysRoot::real());
+        all.into_iter().filter(|entry| entry.group == group && !entry.is_zombie()).count()
+    };
+    while in_group() > 0 {
+        std::thread::yield_now();
+    }
+    assert!(!late.exists());
+    zombie.wait().unwrap();
+}
+
+#[test]
+fn a_holder_that_lives_is_named_and_its_command_goes_on() {
+    let (folder, root) = machine();
+    let mut holder = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+    let mut command = signed_by(folder.path(), holder.id(), "sleep 100");
+    let error = UndoLog::open(&root, "tune revert").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "this machine is being changed by `weighbridge run` (process {}, since 2026-01-02T03:04:05Z)",
+            holder.id()
+        )
+    );
+    assert!(command.try_wait().unwrap().is_none());
+    for child in [&mut holder, &mut command] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
 
 #[test]

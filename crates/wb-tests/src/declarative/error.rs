@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use wb_model::wording::without_rust_types;
 use wb_plan::nearest::nearest;
 
 /// What is wrong with a definition, and where.
@@ -106,7 +107,8 @@ impl Text<'_> {
     /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
     pub(super) fn malformed(&self, error: &toml::de::Error) -> DefinitionError {
         let message = error.message().trim();
-        let fault = unknown_name(message).unwrap_or_else(|| Fault::new(message.replace('\n', ", ")));
+        let fault =
+            unknown_name(message).unwrap_or_else(|| Fault::new(without_rust_types(&message.replace('\n', ", "))));
         self.wrong(error.span().unwrap_or(0..0), fault)
     }
 }

@@ -121,6 +121,14 @@ impl Test for Declarative {
         self.definition.estimate(min_time)
     }
 
+    fn calibration_time(&self, _params: &Params, min_time: Nanos) -> Nanos {
+        self.definition.calibration_time(min_time)
+    }
+
+    fn is_estimated(&self, _params: &Params) -> bool {
+        self.definition.is_estimated()
+    }
+
     fn metrics(&self, _params: &Params) -> Vec<Metric> {
         self.definition.readings.iter().map(|reading| reading.metric.clone()).collect()
     }
@@ -188,15 +196,35 @@ impl Definition {
         found[0].iter().enumerate().map(need).collect()
     }
 
-    /// How long a sample takes, about: starting processes, and for calibrated work its probe.
+    /// How long a sample takes after the first: its probe and its work, or what the definition gives.
     fn estimate(&self, min_time: Nanos) -> Nanos {
-        const STARTING: u64 = 100_000_000;
         let own = self.estimate.unwrap_or(min_time).0;
-        let measured = match self.calibration {
-            Calibration::Work(_) => own.max(min_time.0).saturating_add(own / sample::PROBE_PART),
-            Calibration::Time => own.max(min_time.0).max(1_000_000_000),
+        Nanos(match self.calibration {
+            Calibration::Work(_) => {
+                let work = self.work_time(min_time).0;
+                work.saturating_add(work / sample::PROBE_PART)
+            }
+            Calibration::Time => own.max(min_time.0),
             Calibration::Fixed => own,
-        };
-        Nanos(measured.saturating_add(STARTING))
+        })
+    }
+
+    /// How long the calibrated work of a sample takes.
+    fn work_time(&self, min_time: Nanos) -> Nanos {
+        let calibrated = Nanos::from_seconds(min_time.seconds() * sample::MARGIN);
+        Nanos(self.estimate.unwrap_or_default().0.max(calibrated.0))
+    }
+
+    /// How long finding the work of a sample takes: a run of nearly that work, and shorter ones before it.
+    fn calibration_time(&self, min_time: Nanos) -> Nanos {
+        match self.calibration {
+            Calibration::Work(_) => Nanos::from_seconds(self.work_time(min_time).seconds() * sample::CALIBRATING),
+            Calibration::Time | Calibration::Fixed => Nanos(0),
+        }
+    }
+
+    /// Whether anything says how long a sample takes: a command that is given neither work nor time takes its own.
+    fn is_estimated(&self) -> bool {
+        self.estimate.is_some() || !matches!(self.calibration, Calibration::Fixed)
     }
 }

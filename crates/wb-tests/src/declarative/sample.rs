@@ -18,7 +18,9 @@ pub(super) const PROBE_PART: u64 = 16;
 /// The work grows at most by this factor from one try to the next.
 const GROWTH: f64 = 10.0;
 /// How much longer than asked calibrated work takes, so that noise does not make it shorter.
-const MARGIN: f64 = 1.1;
+pub(super) const MARGIN: f64 = 1.1;
+/// How much of a sample's work is done to find it: the whole, and in runs of a tenth and less of it before.
+pub(super) const CALIBRATING: f64 = 1.2;
 /// More work has to take at least so much longer.
 const LONGER: f64 = 1.1;
 /// Between two runs of which neither is the first, twice the work has to take so much longer.

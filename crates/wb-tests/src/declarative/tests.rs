@@ -258,7 +258,7 @@ fn what_a_folder_defines_twice_or_wrongly_is_passed_over_and_told() {
     assert!(told[0].ends_with("both define the test `plain`: rename one, or remove it"), "{told:?}");
     write("b.toml", "name = 3\n");
     let told = passed_over(folder.path()).unwrap();
-    assert!(told[0].contains("b.toml:1:8: invalid type: integer `3`, expected a string"), "{told:?}");
+    assert!(told[0].contains("b.toml:1:8: invalid value `3`: expected a text"), "{told:?}");
     let error = passed_over(&folder.path().join("nosuch")).unwrap_err().to_string();
     assert!(error.contains("nosuch` cannot be read: No such file"), "{error}");
     assert!(registry.test("plain").is_some());

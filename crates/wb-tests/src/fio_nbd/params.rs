@@ -19,7 +19,7 @@ pub struct Params {
     /// What is done; `rw` and `randrw` are half reads, half writes
     #[schemars(extend(
         "x-axis" = true,
-        "x-aliases" = ["rw", "test-type"],
+        "x-aliases" = ["rw", "test-type", "type"],
         "x-resolved" = "read, and randread"
     ))]
     pub test_types: Option<TestType>,

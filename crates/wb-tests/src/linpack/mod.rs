@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use wb_kernels::linpack::{RESIDUAL_LIMIT, operations, valid};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
+use wb_stats::Rule;
 
 use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
 
@@ -55,9 +56,13 @@ impl Measure for Linpack {
         })
     }
 
+    fn rule(&self, params: &Params) -> Option<Rule> {
+        params.rule()
+    }
+
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         // A core of today makes 10 to 50 GFLOPS; a sample is at least one solution.
-        let solves = params.samples().unwrap_or(1) as f64;
+        let solves = params.trials().unwrap_or(1) as f64;
         let solving = Nanos::from_seconds(solves * operations(params.size()) / 2e10);
         Nanos(min_time.0.max(solving.0).saturating_mul(5) / 4 + 50_000_000 + program::beside(params).0)
     }

@@ -30,7 +30,7 @@ pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts)
 }
 
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
-    let work = params.samples().map_or_else(|| native::work(attempt), Work::Iterations);
+    let work = params.trials().map_or_else(|| native::work(attempt), Work::Iterations);
     let config = config(params, &attempt.site.placement, &attempt.site.facts, work);
     attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
     let report: Report = native::exec(attempt, "linpack", &config).await?;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_model::Axis;
+use wb_stats::Rule;
 
 use super::about;
 use crate::count::Count;
@@ -24,8 +25,11 @@ pub struct Params {
     /// Alignment of the matrix in KiB, a power of two
     #[schemars(range(min = 1, max = 1024))]
     pub(super) alignment_values: u64,
-    /// Solutions in one sample; auto: as many as fill its time
+    /// pbench's: exactly so many samples, however far apart they lie; auto: the plan's rule, which goes on until the median
+    /// is known well enough
     pub(super) run_samples: Count,
+    /// Solutions in one sample; auto: as many as fill its time
+    pub(super) run_trials: Count,
     /// Instruction set of our own kernel
     #[schemars(extend("x-resolved" = "the widest of the worker's CPU; none with linpack-binary"))]
     pub(super) isa: Option<Isa>,
@@ -68,6 +72,7 @@ impl Default for Params {
             leading_dimensions: 0,
             alignment_values: 4,
             run_samples: Count::Auto,
+            run_trials: Count::Auto,
             isa: None,
             linpack_binary: String::new(),
             linpack_kind: Kind::Auto,
@@ -92,11 +97,18 @@ impl Params {
     }
 
     /// Solutions in one sample, where they were given.
-    pub(super) fn samples(&self) -> Option<u64> {
-        match self.run_samples {
+    pub(super) fn trials(&self) -> Option<u64> {
+        match self.run_trials {
             Count::Auto => None,
-            Count::Exactly(samples) => Some(samples),
+            Count::Exactly(trials) => Some(trials),
         }
+    }
+
+    /// pbench's number of samples, unless the plan's rule is requested.
+    pub(super) fn rule(&self) -> Option<Rule> {
+        let Count::Exactly(samples) = self.run_samples else { return None };
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX);
+        Some(Rule::Compared { min_samples: samples, max_samples: samples })
     }
 
     /// Whether the program of others is measured.
@@ -135,15 +147,15 @@ impl Params {
             let why = "is for `linpack-binary`; our own kernel follows `cpus` and `memory-nodes`";
             return (!self.numactl_args.is_empty()).then(|| about("numactl-args", why));
         }
-        let (asked, most) = (self.samples().unwrap_or(1), self.kind().most_samples());
-        let why = || format!("{} solves at most {most} times in one run, {asked} are asked for", self.linpack_binary);
-        (asked > most).then(|| about("run-samples", why()))
+        let (trials, most) = (self.trials().unwrap_or(1), self.kind().most_trials());
+        let why = || format!("{} solves at most {most} times in one run, not {trials} times", self.linpack_binary);
+        (trials > most).then(|| about("run-trials", why()))
     }
 }
 
 impl Kind {
     /// How often such a program solves in one run, at most.
-    pub(super) fn most_samples(self) -> u64 {
+    pub(super) fn most_trials(self) -> u64 {
         match self {
             Self::Auto | Self::Xlinpack => 1000,
             // The fixed length of a list in HPL's input.
@@ -177,6 +189,15 @@ mod tests {
     }
 
     #[test]
+    fn run_samples_are_pbenchs_number_of_samples() {
+        let rule = |json: &str| serde_json::from_str::<Params>(json).unwrap().rule();
+        let exactly = Rule::Compared { min_samples: 3, max_samples: 3 };
+        assert_eq!(rule(r#"{"run-samples": "3"}"#), Some(exactly));
+        assert_eq!((exactly.fewest(), exactly.most()), (3, 3));
+        assert_eq!((rule("{}"), rule(r#"{"run-trials": "3"}"#)), (None, None));
+    }
+
+    #[test]
     fn a_program_is_known_by_its_name_or_by_what_is_said() {
         let kind = |binary: &str, said| {
             Params { linpack_binary: binary.to_owned(), linpack_kind: said, ..Params::default() }.kind()
@@ -197,7 +218,7 @@ mod tests {
         assert!(fault(Params { linpack_kind: Kind::Hpl, ..Params::default() }).contains("`linpack-binary`"));
         let other = Params { linpack_binary: "xhpl".into(), isa: Some(Isa::Scalar), ..Params::default() };
         assert!(fault(other).starts_with("`isa`"));
-        let hpcc = Params { linpack_binary: "hpcc".into(), run_samples: Count::Exactly(2), ..Params::default() };
+        let hpcc = Params { linpack_binary: "hpcc".into(), run_trials: Count::Exactly(2), ..Params::default() };
         assert!(fault(hpcc).contains("at most 1 times"));
         assert_eq!(Params::default().fault(), None);
     }

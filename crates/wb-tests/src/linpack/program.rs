@@ -73,8 +73,8 @@ pub(super) fn bytes(params: &Params) -> u64 {
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
     keep_blas(params, attempt).await?;
     check_numactl(params, attempt).await?;
-    let most = params.kind().most_samples();
-    let solutions = match params.samples().or(attempt.work) {
+    let most = params.kind().most_trials();
+    let solutions = match params.trials().or(attempt.work) {
         Some(solutions) => solutions,
         None if most == 1 => 1,
         None => {

@@ -17,7 +17,7 @@ use crate::net::values::{Asked, Primary};
 pub struct Params {
     /// What is done: messages to the server, from it, or both ways; or requests and responses by turns, with a
     /// connection for each in crr, or as datagrams in udp-rr
-    #[schemars(extend("x-axis" = true, "x-aliases" = ["test-type"], "x-resolved" = "stream, maerts, bidirec, and rr"))]
+    #[schemars(extend("x-axis" = true, "x-aliases" = ["test-type", "type"], "x-resolved" = "stream, maerts, bidirec, and rr"))]
     pub(super) test_types: Option<TestType>,
     /// Measured time of a sample, 10ms at least
     #[schemars(extend("minimum" = 10_000_000))]

@@ -56,7 +56,7 @@ fn linpack_solves_with_our_own_kernel() {
         let sample = cell.sample().await.unwrap();
         assert!(sample.is_valid().value("throughput/gflops") > 0.0);
         assert!(sample.value("check/residual") < 16.0 && sample.work.unwrap() >= 1);
-        cell.set("run-samples", text("3"));
+        cell.set("run-trials", text("3"));
         cell.set("threads", Value::Integer(2));
         assert_eq!(cell.sample().await.unwrap().is_valid().work, Some(3));
         cell.set("leading-dimensions", Value::Integer(100));
@@ -131,7 +131,7 @@ fn linpack_runs_xlinpack_as_often_as_fills_its_time() {
 #[test]
 fn a_wrong_answer_of_another_program_does_not_count() {
     let (_folder, path) = xlinpack("3.1e+02");
-    let given = [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("run-samples", text("1"))];
+    let given = [("linpack-binary", text(&path)), ("problem-sizes", Value::Integer(100)), ("run-trials", text("1"))];
     with_cell("linpack", &given, async |cell| {
         let sample = cell.sample().await.unwrap();
         let Validity::Invalid { gate: Gate::Answer, figures } = &sample.measured.validity else { panic!() };

@@ -12,12 +12,15 @@ pub(crate) const AFTER_HELP: &str = "exit status: 0 what was asked for is remove
 /// `clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// Only images; without --images and --programs, both
+    /// Only images; without --images, --programs and --logs, all of them
     #[arg(long)]
     pub(crate) images: bool,
     /// Only programs: what was put on hosts to be the agent there
     #[arg(long)]
     pub(crate) programs: bool,
+    /// Only logs that libvirt has kept of guests that are gone
+    #[arg(long)]
+    pub(crate) logs: bool,
     /// Only what was not used for so long: `36h`, `30d`, `8w`
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub(crate) older_than: Option<Nanos>,

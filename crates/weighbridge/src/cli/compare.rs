@@ -106,6 +106,9 @@ pub(crate) struct CompareArgs {
     /// Leave the charts out of the page
     #[arg(long, requires = "html")]
     pub(crate) no_charts: bool,
+    /// Leave the environments out of the page
+    #[arg(long, requires = "html")]
+    pub(crate) no_environments: bool,
     /// Draw the samples as box plots into this folder, a file for each metric of a test
     #[arg(long, value_name = "FOLDER", group = "plots")]
     pub(crate) svg: Option<PathBuf>,
@@ -189,6 +192,9 @@ pub(crate) struct AnalyzeArgs {
     /// Only primary metrics
     #[arg(long)]
     pub(crate) primary: bool,
+    /// Write the table to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// How the builds are read
     #[command(flatten)]
     pub(crate) read: BuildFlags,
@@ -256,6 +262,9 @@ pub(crate) struct StripArgs {
     /// Include failed iterations and non-numeric serials
     #[arg(long)]
     pub(crate) include_incorrect: bool,
+    /// Include what run-perf collected of the systems: folders `__sysinfo*__` of the run and its profiles
+    #[arg(long)]
+    pub(crate) attach_sysinfo: bool,
 }
 
 fn glob(text: &str) -> Result<GlobMatcher, String> {

@@ -45,6 +45,13 @@ pub(crate) struct HostFlags {
     pub(crate) profiles: Vec<String>,
 }
 
+impl MachineFlags {
+    /// Whether any machine was named.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.hosts.is_empty() || self.inventory.is_some()
+    }
+}
+
 impl From<MachineFlags> for HostFlags {
     /// Machines of which nothing is said.
     fn from(machines: MachineFlags) -> Self {

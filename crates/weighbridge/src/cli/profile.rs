@@ -18,7 +18,8 @@ pub(crate) enum ProfileCommand {
     /// Bring hosts back from what runs that were killed have left there, and say what became of it
     #[command(
         after_help = "A run does so by itself at its end and when it is killed; where its agent was killed too, \
-        the next run on the host does. exit status: 0 as it was, 3 where not all could be put back"
+        the next run on the host does. exit status: 0 as it was, 1 where a run that \
+        is under way holds a host, 3 where not all could be put back"
     )]
     Revert(RevertArgs),
 }

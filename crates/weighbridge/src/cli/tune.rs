@@ -1,6 +1,8 @@
-//! `tune`: settings of this machine, set and put back.
+//! `tune`: settings of machines, set and put back.
 
 use clap::{Args, Subcommand};
+
+use super::MachineFlags;
 
 /// `tune`
 #[derive(Debug, Subcommand)]
@@ -20,9 +22,12 @@ pub(crate) struct StatusArgs {
     /// Sets, files of sets, or single knobs, as for `apply`; without, which sets there are
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE")]
     pub(crate) what: Vec<String>,
-    /// Print JSON
+    /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) machines: MachineFlags,
 }
 
 /// `tune apply`
@@ -32,15 +37,21 @@ pub(crate) struct ApplyArgs {
     /// comes later wins
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE", required = true)]
     pub(crate) what: Vec<String>,
-    /// Print JSON
+    /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) machines: MachineFlags,
 }
 
 /// `tune revert`
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
-    /// Print JSON
+    /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,
+    /// On which machines; without, this one
+    #[command(flatten)]
+    pub(crate) machines: MachineFlags,
 }

@@ -7,6 +7,7 @@ use wb_agent::Worker;
 use wb_fleet::cache::{self as programs, Cached};
 use wb_model::{Bytes, Figure, WorkerName, counted};
 use wb_profile::image::cache::{self as images, Entry};
+use wb_profile::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 use wb_report::text::{Align, Table};
 use wb_run::Member;
 
@@ -16,6 +17,9 @@ use crate::cli::clean::CleanArgs;
 use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
+
+/// By this variable of the environment the logs of guests are elsewhere than libvirt keeps them by itself.
+const LOGS: &str = "WEIGHBRIDGE_GUEST_LOGS";
 
 /// How many digits of a program's hash are shown.
 const SHORT: usize = 12;
@@ -29,6 +33,7 @@ struct Thing {
 enum What {
     Image(Entry),
     Program(Cached),
+    Log(GuestLog),
 }
 
 /// Shows what is there, asks, and removes it.
@@ -47,7 +52,7 @@ pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> 
 async fn clean_all(args: &CleanArgs, console: &Console, members: &[Member]) -> Result<Exit, Error> {
     let mut things = Vec::new();
     for Member { worker, .. } in members {
-        things.extend(things_of(worker, args).await?);
+        things.extend(things_of(worker, args, console).await?);
     }
     if things.is_empty() {
         print_text("nothing is there\n")?;
@@ -73,14 +78,24 @@ async fn clean_all(args: &CleanArgs, console: &Console, members: &[Member]) -> R
 }
 
 /// What is asked for of what lies on a machine.
-async fn things_of(worker: &Worker, args: &CleanArgs) -> Result<Vec<Thing>, Error> {
-    let both = args.images == args.programs;
+async fn things_of(worker: &Worker, args: &CleanArgs, console: &Console) -> Result<Vec<Thing>, Error> {
+    let all = !(args.images || args.programs || args.logs);
     let mut things = Vec::new();
-    if both || args.programs {
+    if all || args.programs {
         things.extend(programs::cached(worker).await?.into_iter().map(What::Program));
     }
-    if both || args.images {
+    if all || args.images {
         things.extend(images::cached(worker, None).await?.into_iter().map(What::Image));
+    }
+    if all || args.logs {
+        let GuestLogs { logs, unreadable } = guest_logs(worker, std::env::var(LOGS).ok().as_deref()).await?;
+        if let Some(folder) = unreadable.filter(|_| !console.quiet) {
+            let name = worker.name();
+            tell!(
+                "note: `{name}`: {folder} cannot be read without root: logs of guests that may be there are not shown"
+            );
+        }
+        things.extend(logs.into_iter().map(What::Log));
     }
     if let Some(age) = args.older_than {
         let age = i64::try_from(age.seconds() as u64).unwrap_or(i64::MAX);
@@ -95,6 +110,7 @@ impl What {
         match self {
             Self::Image(image) => image.size,
             Self::Program(program) => program.size,
+            Self::Log(log) => log.size,
         }
     }
 
@@ -102,7 +118,8 @@ impl What {
     fn used(&self) -> Option<Timestamp> {
         match self {
             Self::Image(image) => image.used.parse().ok(),
-            Self::Program(program) => Timestamp::from_second(i64::try_from(program.used_s?).ok()?).ok(),
+            Self::Program(program) => at(program.used_s?),
+            Self::Log(log) => at(log.written_s),
         }
     }
 
@@ -113,6 +130,7 @@ impl What {
                 None => format!("{}, not whole", image.name),
             },
             Self::Program(program) => program.sha256[..SHORT].to_owned(),
+            Self::Log(log) => log.path.rsplit('/').next().unwrap_or(&log.path).to_owned(),
         }
     }
 
@@ -120,6 +138,7 @@ impl What {
         match self {
             Self::Image(_) => "image",
             Self::Program(_) => "program",
+            Self::Log(_) => "log",
         }
     }
 
@@ -129,8 +148,13 @@ impl What {
             Self::Image(image) => image.in_use.as_ref().map_or(String::new(), |user| format!("in use by {user}")),
             // It may go all the same: what runs goes on to its end.
             Self::Program(program) => if program.in_use { "runs now, for this" } else { "" }.to_owned(),
+            Self::Log(log) => if log.is_running { "its guest runs" } else { "" }.to_owned(),
         }
     }
+}
+
+fn at(seconds: u64) -> Option<Timestamp> {
+    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
 fn drawn(things: &[Thing], console: &Console) -> String {
@@ -181,7 +205,7 @@ async fn remove(things: Vec<Thing>) -> Result<Vec<(WorkerName, String, String)>,
         let entries = || {
             of_one.iter().filter_map(|thing| match &thing.what {
                 What::Image(entry) => Some(entry),
-                What::Program(_) => None,
+                What::Program(_) | What::Log(_) => None,
             })
         };
         if entries().next().is_some() {
@@ -189,9 +213,21 @@ async fn remove(things: Vec<Thing>) -> Result<Vec<(WorkerName, String, String)>,
             let kept = images::remove(worker, names, None).await?;
             left.extend(kept.into_iter().map(|kept| (worker.name().clone(), kept.name, kept.why)));
         }
+        let logs: Vec<GuestLog> = of_one
+            .iter()
+            .filter_map(|thing| match &thing.what {
+                What::Log(log) => Some(log.clone()),
+                _ => None,
+            })
+            .collect();
+        if !logs.is_empty() {
+            remove_guest_logs(worker, &logs).await?;
+            let running = logs.into_iter().filter(|log| log.is_running);
+            left.extend(running.map(|log| (worker.name().clone(), log.path, "its guest runs".to_owned())));
+        }
         let gone = of_one.iter().filter_map(|thing| match &thing.what {
             What::Program(program) => Some(program.clone()),
-            What::Image(_) => None,
+            _ => None,
         });
         // Last: images are removed by the program.
         let gone: Vec<Cached> = gone.collect();

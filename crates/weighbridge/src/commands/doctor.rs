@@ -4,6 +4,7 @@ use wb_knobs::doctor::{Finding, Verdict};
 use wb_report::text::{Align, Cell, Table, Tone};
 use wb_sys::SysRoot;
 
+use super::remote::{Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::DoctorArgs;
 use crate::console::Console;
@@ -12,13 +13,29 @@ use crate::exit::Exit;
 
 /// Says what makes noise here.
 pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
+    if args.machines.are_given() {
+        let flags = [("--all", args.all), ("--json", args.json)].into_iter().filter(|(_, is_given)| *is_given);
+        let words: Vec<Word> = ["doctor"].into_iter().chain(flags.map(|(flag, _)| flag)).map(Word::plain).collect();
+        return on_hosts(&args.machines, &words, args.json, console);
+    }
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        print_text(&drawn(&diagnosis.findings, args.all, console))?;
+        let text = drawn(&diagnosis.findings, args.all, console);
+        print_text(&(text + &remedy(&diagnosis.remedies)))?;
     }
     Ok(if diagnosis.is_quiet() { Exit::Fine } else { Exit::FellShort })
+}
+
+/// The command line that would help here.
+fn remedy(settings: &[String]) -> String {
+    if settings.is_empty() {
+        return String::new();
+    }
+    let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
+    let line = format!("{sudo}weighbridge tune apply {}", settings.join(" "));
+    format!("this makes what can be set here quiet, and `tune revert` puts it back:\n  {line}\n")
 }
 
 fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {

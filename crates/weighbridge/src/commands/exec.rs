@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_kernels::{himeno, linpack, ramspeed};
+use wb_model::wording::without_rust_types;
 use wb_sys::SysRoot;
 
 use super::print_text;
@@ -25,7 +26,7 @@ fn report<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
     run: impl FnOnce(&C) -> Result<R, E>,
 ) -> Result<Exit, Error> {
     let config = serde_json::from_str(config).map_err(|error| Error::Usage {
-        what: format!("this is no configuration of the kernel: {error}"),
+        what: format!("invalid configuration of the kernel: {}", without_rust_types(&error.to_string())),
         help: "a run keeps the configurations that it used as config.json beside each sample".to_owned(),
     })?;
     let report = run(&config).map_err(|error| Error::Kernel(error.to_string()))?;

@@ -10,10 +10,11 @@ use crate::cli::Cli;
 use crate::exit::MEANINGS;
 
 /// What in the environment is heeded.
-const ENVIRONMENT: [(&str, &str); 4] = [
+const ENVIRONMENT: [(&str, &str); 5] = [
     ("NO_COLOR", "where it is set and not empty, nothing is coloured unless --color asks for it"),
     ("TERM", "on a terminal that is `dumb` nothing is coloured and nothing moves"),
     ("XDG_CONFIG_HOME", "where weighbridge/tests.d with definitions of tests is looked for; ~/.config by default"),
+    ("WEIGHBRIDGE_LOCKS", "where runs of all users announce themselves to each other; /run/lock by default"),
     ("PATH", "where the programs that tests need are looked for"),
 ];
 

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 use wb_model::WorkerName;
-use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words, without_passwords};
+use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words};
 use wb_plan::{Plan, Workers, masked};
-use wb_profile::{Named, Profile, Standing};
+use wb_profile::{Named, Preflight, Profile, Standing};
 use wb_record::{RunFolder, files};
 use wb_run::environment::keep_consoles;
-use wb_run::resume::is_complete;
-use wb_run::{Job, Publisher, Referee, RunEnd};
+use wb_run::resume::{is_complete, recall};
+use wb_run::{Job, Publisher, Referee, RunEnd, RunError};
 use wb_study::Study;
 
-use super::crew::{Hosts, Ready, State, Unmet, close, made_ready, profiles, put, require_elsewhere, start_kernels};
+use super::crew::{
+    Hosts, Ready, State, Unmet, close, made_ready, preflights, profiles, put, require_elsewhere, start_kernels,
+};
 use super::publish::{self, Publishing};
 use super::what::Asked;
 use super::{runtime, this_programs_hash};
@@ -84,7 +86,7 @@ impl<'a> Measuring<'a> {
     ) -> Result<Self, Error> {
         secrets::declare_all(&flags.secret_from)?;
         let mut metadata: BTreeMap<String, String> = flags.metadata.iter().cloned().collect();
-        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata);
+        let publishing = Publishing::asked(flags, asked.publish.as_deref(), &metadata)?;
         for (name, said) in [("distro", &hosts.distro), ("guest-distro", &hosts.guest_distro)] {
             if let Some(said) = said {
                 metadata.entry(name.to_owned()).or_insert_with(|| said.clone());
@@ -120,6 +122,10 @@ impl<'a> Measuring<'a> {
         let (end, begun) = runtime()?.block_on(async {
             let cancel = cancelled_by_signals();
             let mut hosts = made_ready(&self.ready, self.hosts, self.folder, console, cancel.clone()).await?;
+            // The first is applied at once; an hour may pass before the next.
+            for named in profiles.iter().skip(1) {
+                warn_of_obstacles(&preflights(named, &hosts, self.hosts).await?);
+            }
             let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = Publishing::publisher(self.publishing.as_ref()).await?;
             let unmet = if profiles.len() > 1 { Unmet::IsRecorded } else { Unmet::Ends };
@@ -132,7 +138,7 @@ impl<'a> Measuring<'a> {
                 hosts: hosts.said(),
                 unmet,
             };
-            let mut ends = Ends::default();
+            let mut ends = Ends { begun: false, end: RunEnd::Complete, unmet: 0 };
             let mut result = Ok(());
             for named in &profiles {
                 match self.in_profile(named, &mut hosts, &means, &mut plan, &mut ends).await {
@@ -162,10 +168,6 @@ impl<'a> Measuring<'a> {
             );
         }
         let Ends { end, unmet, .. } = end?;
-        let end = end.ok_or_else(|| Error::FellShort {
-            what: "no profile could be applied".to_owned(),
-            help: "the warnings above say why".to_owned(),
-        })?;
         let run = RunFolder::open(self.folder)?;
         let study = wb_study::study(&run, &self.asked.registry)?;
         wb_study::write_results(&run, &study)?;
@@ -214,11 +216,23 @@ impl<'a> Measuring<'a> {
         let measured = match in_time(self.planned(named, &mut state, plan), means.cancel.clone()).await {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
-            Some(Ok(plan)) => self.measured(plan, &state, means, ends).await,
+            Some(Ok(plan)) => match self.measured(plan, &state, means, ends).await {
+                // Guests are of this profile alone: the others can be measured all the same.
+                Err(error @ Error::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
+                    error.warn();
+                    ends.unmet += 1;
+                    Ok(RunEnd::Finished)
+                }
+                measured => measured,
+            },
         };
         let kept = keep_consoles(self.folder, &named.name, &state.consoles().await);
-        if !state.revert().await {
-            ends.unmet += 1;
+        let changed = state.revert().await;
+        ends.unmet += usize::from(!changed.is_empty());
+        for host in &changed {
+            if let Err(error) = hosts.replace_agent(host).await {
+                error.warn();
+            }
         }
         let end = measured?;
         kept?;
@@ -291,7 +305,9 @@ impl<'a> Measuring<'a> {
         if !state.crew.members.is_empty() {
             self.ready.set_up_workers(self.folder, &mut state.crew).await?;
         }
-        let plan = plan(&state.crew.workers(), named)?;
+        let mut workers = state.crew.workers();
+        recall(self.folder, &named.name, &mut workers)?;
+        let plan = plan(&workers, named)?;
         secrets::refuse_in_names(&plan)?;
         Ok(plan)
     }
@@ -334,23 +350,32 @@ struct Means<'a> {
 }
 
 /// How the runs in all profiles ended.
-#[derive(Default)]
 struct Ends {
     /// Whether anything was begun to be measured.
     begun: bool,
-    /// All of them together; none where there was none.
-    end: Option<RunEnd>,
+    /// All of them together.
+    end: RunEnd,
     /// How many profiles could not be applied, or not be brought back from.
     unmet: usize,
 }
 
 impl Ends {
     fn add(&mut self, next: RunEnd) {
-        self.end = Some(match (self.end, next) {
-            (Some(RunEnd::Interrupted), _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
-            (None | Some(RunEnd::Complete), RunEnd::Complete) => RunEnd::Complete,
+        self.end = match (self.end, next) {
+            (RunEnd::Interrupted, _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
+            (RunEnd::Complete, RunEnd::Complete) => RunEnd::Complete,
             _ => RunEnd::Finished,
-        });
+        };
+    }
+}
+
+/// Warns of hosts that cannot be put into a profile whose turn comes later.
+fn warn_of_obstacles(preflights: &[Preflight]) {
+    for Preflight { profile, host, obstacles, .. } in preflights {
+        for why in obstacles {
+            crate::console::tell!("warning: `{profile}` on `{host}` will not be measured: {why}");
+            why.help().iter().for_each(|help| crate::console::tell!("help: {help}"));
+        }
     }
 }
 
@@ -374,7 +399,7 @@ fn unrecordable(what: &str, error: &serde_json::Error) -> Error {
 
 /// What is recorded of what the user said of the run.
 fn recorded(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let shown = |(name, value): (&String, &String)| (name.clone(), without_passwords(&masked_value(name, value)));
+    let shown = |(name, value): (&String, &String)| (name.clone(), masked_words(&masked_value(name, value)));
     metadata.iter().map(shown).collect()
 }
 

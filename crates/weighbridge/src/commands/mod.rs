@@ -16,8 +16,10 @@ mod plan;
 mod profile;
 mod publish;
 mod read;
+mod remote;
 mod report;
 mod run;
+pub(crate) mod run_perf;
 mod schema;
 mod tune;
 mod variants;
@@ -59,6 +61,11 @@ pub(crate) fn carry_out(command: Command, console: &Console) -> Result<Exit, Err
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Images { order } => exec::images(&order),
         Command::Agent => exec::agent(),
+        Command::RunPerf(args) => run_perf::run(&args, console),
+        Command::ComparePerf(args) => run_perf::compare(&args, console),
+        Command::AnalyzePerf(args) => run_perf::analyze(&args, console),
+        Command::DiffPerf(args) => run_perf::diff(&args, console),
+        Command::StripRunPerf(args) => run_perf::strip(&args, console),
         Command::Net { command } => net::net(*command, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -2,50 +2,134 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::counted;
-use wb_plan::{Cell, Plan};
+use schemars::JsonSchema;
+use serde::Serialize;
+use wb_model::team::members;
+use wb_model::{Bytes, Figure, ProfileName, WorkerName, counted};
+use wb_plan::{Cell, Duration, Plan};
+use wb_profile::profile::VirtType;
+use wb_profile::{Named, Planned as Guest, Preflight, Why};
 use wb_report::text::{Align, Table};
+use wb_run::Crew;
 
-use super::crew::{close, hosts, profiles};
-use super::what::asked;
-use super::{lasting, print_json, print_text, runtime};
-use crate::cli::PlanArgs;
+use super::crew::{Hosts, close, hosts, preflights, profiles};
+use super::what::{Asked, asked};
+use super::{lasting, print_json, print_text, publish, runtime};
+use crate::cli::{HostFlags, PlanArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Shows what a run would do.
+/// What a run would do, and on which guests.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Planned {
+    #[serde(flatten)]
+    plan: Plan,
+    /// The guests that would be made, by profile and host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    guests: Vec<GuestsOfHost>,
+}
+
+/// The guests that a profile makes on a host.
+#[derive(Debug, Serialize, JsonSchema)]
+struct GuestsOfHost {
+    profile: ProfileName,
+    host: WorkerName,
+    guests: Vec<Guest>,
+    /// Why software would run them, although that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    software: Option<String>,
+}
+
+/// Shows what a run would do, and finds out what of it cannot be done.
 pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
+    if let Some(words) = asked.publish.as_deref().and_then(wb_plan::tools::words) {
+        publish::require_program(&words)?;
+    }
     let profiles = profiles(&args.what.hosts)?;
-    let (known, open): (Vec<_>, Vec<_>) =
-        profiles.iter().partition(|named| !args.no_worker && named.profile.guests.is_none());
-    let mut plans = Vec::new();
-    if !known.is_empty() {
-        plans = runtime()?.block_on(async {
-            let hosts = hosts(&args.what.hosts, console).await?;
-            let mut plans = Vec::new();
-            for named in known {
-                let mut plan = asked.plan(Some(&hosts.crew.workers()), named)?;
-                wb_run::provenance::require(&mut plan, &asked.registry, &hosts.crew).await?;
-                plans.push(plan);
-            }
+    let planned = match args.no_worker {
+        true => {
+            let plans = profiles.iter().map(|named| asked.plan(None, named)).collect::<Result<_, _>>()?;
+            Planned { plan: together(plans), guests: Vec::new() }
+        }
+        false => runtime()?.block_on(async {
+            let mut hosts = hosts(&args.what.hosts, console).await?;
+            let planned = on_hosts(&asked, &profiles, &args.what.hosts, &mut hosts).await;
             close(hosts).await?;
-            Ok::<Vec<Plan>, Error>(plans)
-        })?;
-    }
-    // Guests are not there yet: what depends on them is open.
-    for named in open {
-        plans.push(asked.plan(None, named)?);
-    }
-    let plan = together(plans);
+            planned
+        })?,
+    };
     if args.json {
-        print_json(&plan)?
+        print_json(&planned)?
     } else {
-        print_text(&drawn(&plan, console))?
+        print_text(&drawn(&planned, console))?
     }
-    let falls_short = plan.cells.iter().any(|cell| cell.unsupported.is_some());
+    let falls_short = planned.plan.cells.iter().any(|cell| cell.unsupported.is_some());
     Ok(if falls_short { Exit::FellShort } else { Exit::Fine })
+}
+
+/// The plan for hosts in each profile, which is tried as far as that changes nothing.
+async fn on_hosts(asked: &Asked, profiles: &[Named], flags: &HostFlags, hosts: &mut Hosts) -> Result<Planned, Error> {
+    let (mut plans, mut guests) = (Vec::new(), Vec::new());
+    for named in profiles {
+        let preflights = preflights(named, hosts, flags).await?;
+        let crew = without(&hosts.crew, &preflights);
+        plans.push(match named.profile.guests {
+            Some(_) => of_guests(asked, named, &crew, &preflights)?,
+            None => {
+                let mut plan = asked.plan(Some(&crew.workers()), named)?;
+                wb_run::provenance::require(&mut plan, &asked.registry, &crew).await?;
+                plan
+            }
+        });
+        guests.extend(preflights.into_iter().filter(|one| !one.guests.is_empty()).map(|one| GuestsOfHost {
+            profile: one.profile,
+            host: one.host,
+            guests: one.guests,
+            software: one.software,
+        }));
+    }
+    Ok(Planned { plan: together(plans), guests })
+}
+
+/// The workers but for those that cannot be put into a profile, which are absent, with the reason.
+fn without(crew: &Crew, preflights: &[Preflight]) -> Crew {
+    let mut crew = crew.clone();
+    for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
+        let reason = |why: &Why| match why.help() {
+            Some(help) => format!("{why} ({help})"),
+            None => why.to_string(),
+        };
+        let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
+        crew.members.retain(|member| *member.worker.name() != one.host);
+        crew.absent.insert(one.host.clone(), format!("`{}` on `{}`: {}", one.profile, one.host, reasons.join("; ")));
+    }
+    crew
+}
+
+/// The plan of guests that are not there yet, whose values are open. A cell of theirs cannot be measured where one of the
+/// hosts cannot be put into the profile on which the same test would be measured without guests.
+fn of_guests(asked: &Asked, named: &Named, crew: &Crew, preflights: &[Preflight]) -> Result<Plan, Error> {
+    let mut plan = asked.plan(None, named)?;
+    let mut workers = crew.workers();
+    for one in preflights {
+        let on_host = |guest: &Guest| (guest.name.to_string(), vec![one.host.clone()]);
+        workers.groups.extend(one.guests.iter().map(on_host));
+    }
+    // What follows from hosts need not from guests: where hosts have no plan, each cell is taken to need all of them.
+    let below = asked.cells(Some(&workers), named).ok();
+    for cell in &mut plan.cells {
+        let of_test = |other: &&Cell| (&other.id.test, &other.id.serial) == (&cell.id.test, &cell.id.serial);
+        cell.unsupported = match &below {
+            None => crew.absent.values().next().cloned(),
+            Some(below) => {
+                let mut teams = below.cells.iter().filter(of_test).flat_map(|other| members(&other.teams));
+                teams.find_map(|worker| crew.absent.get(worker).cloned())
+            }
+        };
+    }
+    Ok(plan)
 }
 
 /// Several plans as one, their blocks one after the other.
@@ -61,9 +145,15 @@ fn together(plans: Vec<Plan>) -> Plan {
     all
 }
 
-fn drawn(plan: &Plan, console: &Console) -> String {
-    let mut table =
-        Table::new(&[("cell", Align::Left), ("key", Align::Left), ("samples", Align::Right), ("time", Align::Right)]);
+fn drawn(planned: &Planned, console: &Console) -> String {
+    let plan = &planned.plan;
+    let mut table = Table::new(&[
+        ("cell", Align::Left),
+        ("key", Align::Left),
+        ("samples", Align::Right),
+        ("each", Align::Right),
+        ("time", Align::Right),
+    ]);
     let blocks = plan.cells.iter().map(|cell| cell.block).max().unwrap_or(0) + 1;
     let mut block = None;
     for cell in &plan.cells {
@@ -72,15 +162,17 @@ fn drawn(plan: &Plan, console: &Console) -> String {
             block = Some(cell.block);
         }
         let key = cell.key.as_ref().map_or("open".to_owned(), ToString::to_string);
-        let time = match &cell.unsupported {
-            Some(_) => "–".to_owned(),
-            None => lasting(plan.cell_estimate(cell).seconds()),
+        let [each, time] = match &cell.unsupported {
+            Some(_) => ["–"; 2].map(str::to_owned),
+            None if !cell.is_estimated => ["?"; 2].map(str::to_owned),
+            None => [lasting(cell.estimate.seconds()), range(plan.cell_duration(cell))],
         };
-        table.row(vec![cell.id.to_string().into(), key.into(), samples(cell, plan).into(), time.into()]);
+        table.row(vec![cell.id.to_string().into(), key.into(), samples(cell, plan).into(), each.into(), time.into()]);
     }
     let mut text = table.draw(console.out);
     let unsupported = plan.cells.iter().filter_map(|cell| Some((cell, cell.unsupported.as_ref()?)));
     text += &section("cannot be measured here", unsupported.map(|(cell, why)| format!("{}: {why}", cell.id)));
+    text += &section("guests", planned.guests.iter().flat_map(guests));
     text += &section("left out", left_out(plan));
     text += &section("the machine decides", open(plan));
     let measured = plan.cells.iter().filter(|cell| cell.unsupported.is_none()).count();
@@ -91,11 +183,54 @@ fn drawn(plan: &Plan, console: &Console) -> String {
     if measured == 0 {
         return text + &format!("\n{of_all} can be measured here\n");
     }
-    text + &format!(
-        "\n{of_all}, about {} with the fewest samples; {} order\n",
-        lasting(plan.estimate().seconds()),
-        format!("{:?}", plan.sampling.order).to_lowercase()
-    )
+    let order = format!("{:?}", plan.sampling.order).to_lowercase();
+    text + &format!("\n{of_all}, {}; {order} order\n", total(plan))
+}
+
+/// How long all cells take, as far as that can be estimated.
+fn total(plan: &Plan) -> String {
+    let Duration { least, most } = plan.duration();
+    let open = plan.cells.iter().filter(|cell| cell.unsupported.is_none() && !cell.is_estimated).count();
+    let estimated = match (lasting(least.seconds()), lasting(most.seconds())) {
+        (least, most) if least == most => format!("about {least}"),
+        (least, most) => format!("about {least} with the fewest samples, {most} with the most"),
+    };
+    const UNKNOWN: &str = "of unknown duration (no `estimate` in the definition)";
+    match (open, least.0) {
+        (0, _) => estimated,
+        (_, 0) => UNKNOWN.to_owned(),
+        (open, _) => format!("{estimated}, and {} {UNKNOWN}", counted(open, "cell")),
+    }
+}
+
+/// A duration from its least to its most.
+fn range(duration: Duration) -> String {
+    let (least, most) = (lasting(duration.least.seconds()), lasting(duration.most.seconds()));
+    if least == most { least } else { format!("{least}–{most}") }
+}
+
+/// The guests of a host, a line each, and why they are run by software.
+fn guests(of: &GuestsOfHost) -> Vec<String> {
+    let GuestsOfHost { profile, host, guests, software } = of;
+    let line = |guest: &Guest| {
+        let runs = match guest.virt_type {
+            Some(VirtType::Kvm) => ", run by the processor",
+            Some(_) => ", run by software",
+            None => "",
+        };
+        let (cpus, size) =
+            (counted(guest.cpus as usize, "CPU"), |bytes: Bytes| Figure { value: bytes.0 as f64, unit: "B" });
+        let (memory, disk) = (size(guest.memory), size(guest.disk));
+        let image = if guest.image.is_empty() { String::new() } else { format!(" of {}", guest.image) };
+        format!(
+            "{profile} on `{host}`: `{}` with {cpus}, {memory} of memory and a disk of {disk}{image}{runs}",
+            guest.name
+        )
+    };
+    let why = software.iter().map(|why| {
+        format!("{profile} on `{host}`: guests run in software, whose figures say nothing of hardware: {why}")
+    });
+    guests.iter().map(line).chain(why).collect()
 }
 
 /// How many cells are left out, by why.

@@ -73,19 +73,24 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
     let flags = args.hosts.clone().into();
     runtime()?.block_on(async {
         let mut hosts = hosts(&flags, console).await?;
-        let mut well = hosts.crew.absent.is_empty();
+        let (mut well, mut is_held) = (hosts.crew.absent.is_empty(), false);
         for member in &hosts.crew.members {
             let name = member.worker.name();
             let left = member.worker.left_behind().await?;
             for one in &left.put_back {
                 print_text(&format!("`{name}`: {}: {}\n", one.what, one.how))?;
             }
-            match &left.fault {
-                Some(fault) => print_text(&format!("`{name}`: {fault}\n"))?,
-                None if left.put_back.is_empty() => print_text(&format!("`{name}`: nothing was left to put back\n"))?,
-                None => {}
+            if let Some(fault) = &left.fault {
+                print_text(&format!("`{name}`: {fault}\n"))?;
+                well = false;
+            } else if left.still_changed.is_none() && left.put_back.is_empty() {
+                print_text(&format!("`{name}`: nothing was left to put back\n"))?;
             }
-            well &= left.fault.is_none();
+            if let Some(still) = left.still_changed {
+                well = false;
+                is_held |= still.is_held;
+                Error::StillChanged { host: name.clone(), still }.tell(console);
+            }
         }
         for (name, came) in kernels_back(&mut hosts, args.reboot_limit, &flags).await? {
             match came {
@@ -97,6 +102,10 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
             }
         }
         close(hosts).await?;
-        Ok(if well { Exit::Fine } else { Exit::FellShort })
+        Ok(match (is_held, well) {
+            (true, _) => Exit::Error,
+            (false, true) => Exit::Fine,
+            (false, false) => Exit::FellShort,
+        })
     })
 }

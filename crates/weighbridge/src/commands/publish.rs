@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use wb_plan::tools::is_program;
 use wb_profile::Controller;
 use wb_record::RunFolder;
 use wb_record::steps::StepOutcome;
@@ -38,13 +39,21 @@ pub(crate) enum State {
 
 impl Publishing {
     /// By the flag's command, or the plan's.
-    pub(super) fn asked(flags: &IntoFlags, plan: Option<&str>, metadata: &BTreeMap<String, String>) -> Option<Self> {
+    ///
+    /// # Errors
+    /// When its program is not on this machine.
+    pub(super) fn asked(
+        flags: &IntoFlags,
+        plan: Option<&str>,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Option<Self>, Error> {
         let line = flags.publish.as_deref().or(plan);
         if line.is_none() && metadata.contains_key(RUN_PERF) {
             crate::console::tell!("note: `{RUN_PERF}` publishes nothing here: --publish names a command that does");
         }
-        let words = wb_plan::tools::words(line?)?;
-        Some(Self { words, metadata: metadata.clone() })
+        let Some(words) = line.and_then(wb_plan::tools::words) else { return Ok(None) };
+        require_program(&words)?;
+        Ok(Some(Self { words, metadata: metadata.clone() }))
     }
 
     /// Whoever does it, within this runtime.
@@ -52,6 +61,20 @@ impl Publishing {
         let Some(Self { words, metadata }) = asked else { return Ok(None) };
         let controller = Controller::start(&this_program()?).await?;
         Ok(Some(Publisher::new(words.clone(), metadata.clone(), controller)))
+    }
+}
+
+/// Refuses a command that publishes and whose program is not on this machine.
+///
+/// # Errors
+/// When it is not.
+pub(super) fn require_program(words: &[String]) -> Result<(), Error> {
+    match words.first().filter(|program| !is_program(program)) {
+        None => Ok(()),
+        Some(program) => Err(Error::Usage {
+            what: format!("no such program: `{program}`, which is to publish the run"),
+            help: "name a file, or a program on the path of this machine".to_owned(),
+        }),
     }
 }
 

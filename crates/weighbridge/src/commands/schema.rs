@@ -17,7 +17,7 @@ const ALL: [Named; 24] = [
     ("journal-line", || schema_for!(wb_record::Line)),
     ("result", || schema_for!(wb_study::run::SerialResult)),
     ("study", || schema_for!(wb_study::Study)),
-    ("plan", || schema_for!(wb_plan::Plan)),
+    ("plan", || schema_for!(super::plan::Planned)),
     ("declaration", || schema_for!(wb_model::Declaration)),
     ("environment", || schema_for!(wb_sys::environment::Environment)),
     ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),

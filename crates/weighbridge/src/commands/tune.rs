@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use wb_knobs::knob::Nature;
 use wb_knobs::target::together;
-use wb_knobs::tune::{Outcome, Tuned, Wanted, apply, find, plan};
+use wb_knobs::tune::{Ambiguous, Outcome, Tuned, Wanted, apply, find, plan, require_target};
 use wb_knobs::{KnobSet, knobs};
 use wb_model::counted;
 use wb_plan::nearest::nearest;
 use wb_report::text::{Align, Cell, Style, Table, Tone};
-use wb_sys::undo::{Change, Step, Undone};
+use wb_sys::undo::{Change, Reset, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
+use super::remote::{Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
 use crate::console::Console;
@@ -21,6 +22,18 @@ use crate::exit::Exit;
 
 /// Carries out what was asked of it.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
+    let (name, what, machines, json) = match command {
+        TuneCommand::Status(args) => ("status", &args.what[..], &args.machines, args.json),
+        TuneCommand::Apply(args) => ("apply", &args.what[..], &args.machines, args.json),
+        TuneCommand::Revert(args) => ("revert", &[][..], &args.machines, args.json),
+    };
+    if machines.are_given() {
+        // A mistake is reported once, before anything is done.
+        meant(what)?;
+        let words = ["tune", name].into_iter().chain(json.then_some("--json")).map(Word::plain);
+        let words: Vec<Word> = words.chain(what.iter().map(|what| word(what))).collect();
+        return on_hosts(machines, &words, json, console);
+    }
     match command {
         TuneCommand::Status(args) => status(args, console),
         TuneCommand::Apply(args) => set(args, console),
@@ -82,7 +95,12 @@ fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
     for set in &sets {
         let of_set = apply(&sys, set, &mut log)?;
         // What a set has for other machines too is no failure here; what was named is.
-        short |= set.name.contains('=') && of_set.iter().any(|it| matches!(it.outcome, Outcome::Unsupported { .. }));
+        // What was done in part only is a failure whoever wanted it.
+        short |= of_set.iter().any(|it| match it.outcome {
+            Outcome::Unsupported { .. } => set.name.contains('='),
+            Outcome::Partial { .. } => true,
+            _ => false,
+        });
         tuned.extend(of_set);
     }
     match args.json {
@@ -94,11 +112,14 @@ fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
 
 fn revert(args: &RevertArgs) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    let undone = match UndoLog::is_there(&sys)? {
-        true => UndoLog::open(&sys, "tune revert")?.revert()?,
-        false => Vec::new(),
+    let (undone, failed) = match UndoLog::is_there(&sys)? {
+        true => match UndoLog::open(&sys, "tune revert")?.revert() {
+            Ok(undone) => (undone, None),
+            Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
+        },
+        false => (Vec::new(), None),
     };
-    if undone.is_empty() {
+    if undone.is_empty() && failed.is_none() {
         match args.json {
             true => print_json(&Vec::<Reverted>::new())?,
             false => print_text("nothing is changed on this machine\n")?,
@@ -108,7 +129,7 @@ fn revert(args: &RevertArgs) -> Result<Exit, Error> {
     let reverted: Vec<Reverted> = undone.into_iter().map(|(change, undone)| Reverted { change, undone }).collect();
     if args.json {
         print_json(&reverted)?;
-        return Ok(Exit::Fine);
+        return ended(failed);
     }
     let line = |one: &Reverted| {
         let (what, before) = (one.change.step.what(), before(&one.change));
@@ -121,7 +142,12 @@ fn revert(args: &RevertArgs) -> Result<Exit, Error> {
         }
     };
     print_text(&reverted.iter().map(line).collect::<String>())?;
-    Ok(Exit::Fine)
+    ended(failed)
+}
+
+/// How a revert ends that may have put back a part only, once that part was printed.
+fn ended(failed: Option<RevertError>) -> Result<Exit, Error> {
+    failed.map_or(Ok(Exit::Fine), |error| Err(UndoError::from(error).into()))
 }
 
 /// What was there before a change, in a line.
@@ -150,6 +176,7 @@ fn drawn(tuned: &[Tuned], style: Style) -> String {
             Outcome::Differs => ("would be changed".to_owned(), Tone::Plain),
             Outcome::Set { now } if *now == one.wanted => ("set".to_owned(), Tone::Good),
             Outcome::Set { now } => (format!("set: {now}"), Tone::Good),
+            Outcome::Partial { now, reason } => (format!("set: {now}, not {} ({reason})", one.wanted), Tone::Bad),
             Outcome::Done => ("done, and not to be put back".to_owned(), Tone::Good),
             Outcome::Left { reason } => (format!("left: {reason}"), Tone::Quiet),
             Outcome::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Doubtful),
@@ -159,7 +186,23 @@ fn drawn(tuned: &[Tuned], style: Style) -> String {
         let cells = [one.knob.as_str(), &target, was, &one.wanted];
         table.row(cells.into_iter().map(Cell::from).chain([Cell::toned(word, tone)]).collect());
     }
-    table.draw(style)
+    table.draw(style) + &tuned.iter().map(reset).collect::<String>()
+}
+
+/// What setting a knob has reset: a line for each setting, and one for each folder of those that are gone.
+fn reset(tuned: &Tuned) -> String {
+    if tuned.resets.is_empty() {
+        return String::new();
+    }
+    let (gone, changed): (Vec<&Reset>, Vec<&Reset>) = tuned.resets.iter().partition(|reset| reset.now.is_none());
+    let mut text = format!("note: {} of {} has reset, until `tune revert`:\n", tuned.knob, tuned.target);
+    text += &changed.into_iter().map(|reset| format!("  {reset}\n")).collect::<String>();
+    let parts: Vec<(&str, &str)> = gone.into_iter().filter_map(|reset| reset.path.rsplit_once('/')).collect();
+    for of_folder in parts.chunk_by(|one, next| one.0 == next.0) {
+        let names: Vec<&str> = of_folder.iter().map(|(_, name)| *name).collect();
+        text += &format!("  {}: gone are {}\n", of_folder[0].0, names.join(", "));
+    }
+    text
 }
 
 fn is_action(knob: &str) -> bool {
@@ -171,23 +214,44 @@ fn is_alike(one: &Tuned, next: &Tuned) -> bool {
     (&one.knob, &one.was, &one.wanted, &one.outcome) == (&next.knob, &next.was, &next.wanted, &next.outcome)
 }
 
+/// A set as other machines take it: those of the user's are files of this one.
+fn word(what: &str) -> Word {
+    let own = sets_folder().map(|folder| folder.join(format!("{what}.toml"))).filter(|file| file.is_file());
+    let is_file = !what.contains('=') && (what.contains('/') || what.ends_with(".toml"));
+    let file = if is_file { Some(PathBuf::from(what)) } else { own };
+    file.map_or_else(|| Word::plain(what), Word::File)
+}
+
+/// The folder with the user's sets.
+fn sets_folder() -> Option<PathBuf> {
+    std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .map(|config| config.join("weighbridge/knobs.d"))
+}
+
 /// Every set there is, shipped and the user's.
 pub(crate) fn all_sets() -> Result<Vec<KnobSet>, Error> {
     let mut sets = KnobSet::shipped();
-    let folder = std::env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|config| config.join("weighbridge/knobs.d"));
-    let files = folder.and_then(|folder| std::fs::read_dir(folder).ok());
-    let mut files: Vec<PathBuf> = files.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
-    for path in files {
+    for path in sets_folder().map_or(Ok(Vec::new()), |folder| files_of_sets(&folder))? {
         let set = read(&path)?;
         sets.retain(|known| known.name != set.name);
         sets.push(set);
     }
     Ok(sets)
+}
+
+/// The files of sets in a folder, in the order of their names; none where there is no such folder.
+fn files_of_sets(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let unreadable = |source| Error::File { path: folder.display().to_string(), source };
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(unreadable)?,
+    };
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    Ok(files)
 }
 
 fn read(path: &Path) -> Result<KnobSet, Error> {
@@ -211,9 +275,10 @@ fn meant(what: &[String]) -> Result<Vec<KnobSet>, Error> {
     let sets = all_sets()?;
     let one = |text: &String| {
         if let Some((key, value)) = text.split_once('=') {
-            let wanted = Wanted::new(key, value.to_owned()).map_err(|what| Error::Usage {
-                help: format!("did you mean `{}`?", near(key, knobs::all().iter().map(|knob| knob.name()))),
+            let wanted = Wanted::new(key, value.to_owned()).map_err(|what| unknown_knob(key, what))?;
+            require_target(&SysRoot::real(), &wanted).map_err(|Ambiguous { what, forms }| Error::Usage {
                 what,
+                help: format!("write {}", forms.join(" or ")),
             })?;
             return Ok(KnobSet { name: text.clone(), summary: String::new(), knobs: vec![wanted] });
         }
@@ -234,6 +299,9 @@ fn meant(what: &[String]) -> Result<Vec<KnobSet>, Error> {
     what.iter().map(one).collect()
 }
 
-fn near<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
-    nearest(given, known).unwrap_or("swappiness").to_owned()
+fn unknown_knob(key: &str, what: String) -> Error {
+    let name = key.split('@').next().unwrap_or(key);
+    let near = nearest(name, knobs::all().iter().map(|knob| knob.name()));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Error::Usage { what, help: format!("{near}`weighbridge doctor --all` shows each knob and its state here") }
 }

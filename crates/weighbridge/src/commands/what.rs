@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use wb_model::{Aslr, HugePages, Value, counted};
 use wb_plan::request::{Form, Written};
-use wb_plan::{Catalogue, Cell, Given, Plan, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec};
+use wb_plan::{
+    Catalogue, Cell, Given, Plan, PlanError, Request, Sampling, Selection, Shortfall, Workers, builtin, file, spec,
+};
 use wb_profile::Named;
 use wb_tests::Registry;
 
@@ -48,9 +50,21 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     let plan = what.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let mut names: Vec<String> = plan.name.into_iter().collect();
     let mut requests = plan.requests;
+    let mut mistakes = Vec::new();
     for test in &what.tests {
-        requests.push(spec::parse(test)?);
+        match spec::parse(test) {
+            Ok(request) => requests.push(request),
+            Err(mistake) => mistakes.push(mistake),
+        }
         names.push(test.clone());
+    }
+    if let Some(all) = PlanError::all(mistakes) {
+        let heads: Vec<&str> = what.tests.iter().filter_map(|test| test.split(':').next()).collect();
+        // Without the definitions nobody knows which words are tests: then the mistakes are all there is to say.
+        if let Ok(registry) = registry_for(&heads, &what.tests_d, plan.tests_d.as_deref()) {
+            require_no_list(&heads, &registry)?;
+        }
+        return Err(all.into());
     }
     let mut sampling = plan.sampling;
     apply_sampling(&what.sampling, &mut sampling)?;
@@ -66,6 +80,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
             help: format!("write `--plan {test}`"),
         });
     }
+    require_no_list(&tests, &registry)?;
     requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
     Ok(Asked {
         name: names.join(" "),
@@ -89,6 +104,34 @@ fn prefer_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registr
         let value = Written::one(Value::Integer(0), 0..0);
         request.given.push(Given { name: OWN_RULE[0].to_owned(), name_at: 0..0, value });
     }
+}
+
+/// Refuses words that are read as tests and were meant for the list of a flag before them.
+fn require_no_list(tests: &[&str], registry: &Registry) -> Result<(), Error> {
+    let unknown = tests.iter().find(|test| registry.declaration(test).is_none());
+    let Some((test, (flag, value, word))) =
+        unknown.and_then(|test| Some((test, word_after_list(std::env::args(), test)?)))
+    else {
+        return Ok(());
+    };
+    Err(Error::Usage {
+        what: format!("unknown test `{test}`: it stands after `{flag} {value}` and is read as a test"),
+        help: format!("separate the values of {flag} by commas, or give it twice: `{flag} {value},{word}`"),
+    })
+}
+
+/// The word that names a test and stands right after the value of a flag that takes a list: the flag, its value, the word.
+fn word_after_list(words: impl Iterator<Item = String>, test: &str) -> Option<(String, String, String)> {
+    const LISTS: [&str; 2] = ["--hosts", "--profiles"];
+    let words: Vec<String> = words.collect();
+    let names_test = |word: &str| word.split(':').next() == Some(test);
+    // Several words may follow: those before this one are meant for the list as well.
+    let found = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word));
+    let (at, word) = found?;
+    let flag = words[..at].iter().rposition(|word| word.starts_with('-'))?;
+    let value = words[flag + 1..at].join(",");
+    let is_list = LISTS.contains(&words[flag].as_str()) && !value.is_empty();
+    is_list.then(|| (words[flag].clone(), value, word.clone()))
 }
 
 /// Whether what is written in a test's place names a plan.
@@ -207,13 +250,18 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
 impl Asked {
     /// The cells that follow on these workers in a profile.
     pub(crate) fn plan(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
-        let requests = self.requests_of(named)?;
-        let plan = wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?;
+        let plan = self.cells(workers, named)?;
         if plan.cells.is_empty() {
             return Err(self.nothing(&plan));
         }
         warn_of_budget(&plan);
         Ok(plan)
+    }
+
+    /// The same without a warning, and without an error where no cell follows.
+    pub(crate) fn cells(&self, workers: Option<&Workers>, named: &Named) -> Result<Plan, Error> {
+        let requests = self.requests_of(named)?;
+        Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
     }
 
     /// The tests of a profile: its own, among which `$@` stands for those that were asked for, or just these.

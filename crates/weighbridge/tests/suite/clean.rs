@@ -37,7 +37,8 @@ fn lab() -> Lab {
 
 fn clean(lab: &Lab, flags: &str) -> Ran {
     let mut command = lab.command(&format!("clean {flags}"));
-    lab.ran(command.env("WEIGHBRIDGE_CACHE", lab.path("store")).env("XDG_CACHE_HOME", lab.path("cache")))
+    command.env("WEIGHBRIDGE_CACHE", lab.path("store")).env("XDG_CACHE_HOME", lab.path("cache"));
+    lab.ran(command.env("WEIGHBRIDGE_GUEST_LOGS", lab.path("logs")))
 }
 
 fn image(lab: &Lab) -> PathBuf {
@@ -72,6 +73,24 @@ fn what_is_agreed_to_is_gone_with_the_folders_that_held_it() {
     let again = clean(&lab, "--yes");
     assert_eq!((again.code, again.out.as_str()), (4, "nothing is there\n"), "{}", again.seen());
     assert_eq!(lab.processes_left(), [""; 0]);
+}
+
+#[test]
+fn logs_of_guests_that_are_gone_are_removed_and_those_of_others_stay() {
+    let lab = Lab::new();
+    let ours =
+        ["weighbridge-71-vm1.log", "weighbridge-71-vm1.log.0"].map(|name| lab.write(&format!("logs/{name}"), "x"));
+    let others = ["mail.log", "weighbridge-site.log"].map(|name| lab.write(&format!("logs/{name}"), "x"));
+    let shown = clean(&lab, "-n").out;
+    assert!(
+        ours.iter().all(|path| shown.contains(&path.file_name().unwrap().to_string_lossy().into_owned())),
+        "{shown}"
+    );
+    assert!(shown.contains("2 things") && shown.contains("log"), "{shown}");
+    assert_eq!(clean(&lab, "-n --programs").code, 4);
+    let ran = clean(&lab, "--yes --logs");
+    assert!(ran.code == 0 && ran.out.ends_with("removed 2 things, 2 B\n"), "{}", ran.seen());
+    assert!(ours.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
 }
 
 #[test]

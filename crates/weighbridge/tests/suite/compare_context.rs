@@ -188,3 +188,24 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
         "{text}"
     );
 }
+
+#[test]
+fn what_differs_by_its_instruction_set_is_measured_alike_by_the_line_that_is_proposed() {
+    if cfg!(not(target_arch = "x86_64")) {
+        println!("SKIPPED: there is one instruction set alone to measure with here");
+        return;
+    }
+    let lab = Lab::new();
+    let test = "himeno:grid=XS,threads=1";
+    run(&lab, test, "wide");
+    run(&lab, &format!("{test},isa=scalar"), "narrow");
+    let compared = lab.weighbridge("compare wide narrow");
+    assert!([3, 4].contains(&compared.code), "{}", compared.seen());
+    assert!(compared.err.contains("note: figures with different instruction sets (scalar, "), "{}", compared.err);
+    let proposed = format!("`weighbridge run {test},isa=scalar {QUICK} --into wide-scalar` measures with it\n");
+    let help = format!("help: all these machines have scalar: {proposed}");
+    assert!(compared.err.contains(&help), "{}", compared.err);
+    run(&lab, &format!("{test},isa=scalar"), "wide-scalar");
+    let alike = lab.weighbridge("compare wide-scalar narrow");
+    assert!([0, 2].contains(&alike.code) && !alike.err.contains("instruction sets"), "{}", alike.seen());
+}

@@ -64,7 +64,7 @@ impl World {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.libvirt.command(&self.lab.path(""), PROGRAM);
         command.args(words).env("XDG_CONFIG_HOME", self.lab.path("config")).env("WEIGHBRIDGE_CACHE", self.images);
-        command.env("TMPDIR", self.lab.path("")).stdin(Stdio::null());
+        command.env("TMPDIR", self.lab.path("")).env("WEIGHBRIDGE_LOCKS", self.lab.path("")).stdin(Stdio::null());
         command
     }
 
@@ -115,7 +115,7 @@ impl World {
         );
         // libvirt's dnsmasq keeps files from its first network on: they are none of ours.
         let files = format!(
-            "find /var/lib/libvirt /var/lib/weighbridge {} -path /var/lib/libvirt/dnsmasq -prune -o -print 2>/dev/null | sort",
+            "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -print 2>/dev/null | sort",
             self.images.display()
         );
         [
@@ -251,6 +251,11 @@ fn a_killed_run_leaves_no_guest() {
     eventually_slowly("the long one was started", &mut run, || journal().contains("/long/"));
     let listed = || world.libvirt.says(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
+    let keys = || {
+        let folder = world.lab.path("").display().to_string();
+        world.libvirt.says(&["sh", "-c", &format!("find {folder}/weighbridge-* -name key 2>/dev/null; true")]).unwrap()
+    };
+    assert!(keys().contains("weighbridge-"), "the key that opens the guest");
     // nsenter has a child in the other namespace of processes: the program itself, and its agent below.
     let all = world.libvirt.says(&["pgrep", "-x", "weighbridge"]).unwrap();
     assert!(all.lines().count() >= 2, "{all}");
@@ -262,7 +267,7 @@ fn a_killed_run_leaves_no_guest() {
     let reverted = world.lab.ran(&mut world.command(&["profile", "revert"]));
     assert_eq!(reverted.code, 0, "{}", reverted.seen());
     assert!(reverted.out.contains("the guest vm1: it is as it was"), "{}", reverted.seen());
-    assert_eq!(listed().trim(), "");
+    assert_eq!((listed().trim(), keys().as_str()), ("", ""));
     assert_eq!(world.libvirt.says(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
 
@@ -319,7 +324,12 @@ fn where_libvirt_does_not_run_that_is_said() {
     let lab = Lab::new();
     let mut command = libvirt.command(&lab.path(""), PROGRAM);
     command.args(["run", "steady", "--into", "R", "--profiles", "DefaultLibvirt"]).stdin(Stdio::null());
-    let ran = lab.ran(command.env("XDG_CONFIG_HOME", lab.path("config")).env("TMPDIR", lab.path("")));
+    let ran = lab.ran(
+        command
+            .env("XDG_CONFIG_HOME", lab.path("config"))
+            .env("TMPDIR", lab.path(""))
+            .env("WEIGHBRIDGE_LOCKS", lab.path("")),
+    );
     assert_eq!(ran.code, 1, "{}", ran.seen());
     assert!(ran.err.contains("libvirt does not answer") && ran.err.contains("systemctl start libvirtd"), "{}", ran.err);
 }

@@ -59,6 +59,23 @@ fn each_worker_measures_and_throughput_adds_up() {
 }
 
 #[test]
+fn a_summary_says_of_which_workers_a_figure_is() {
+    let lab = Lab::new();
+    let tests = "steady:id=both steady:id=one,on=b";
+    let ran = lab.weighbridge(&format!("run {tests} --hosts a:local,b:local {QUICK} --into R"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let summary = lab.weighbridge("summary R").out;
+    let line = |figure: &str| summary.lines().find(|line| line.contains(figure)).unwrap_or_default().to_owned();
+    assert!(line(" 194 /s ").ends_with(", sum of a and b"), "{summary}");
+    assert!(line(" 97 /s ").ends_with(", on b"), "{summary}");
+    let alone = lab.weighbridge(&format!("run steady {QUICK} --into S"));
+    assert_eq!(alone.code, 0, "{}", alone.seen());
+    let summary = lab.weighbridge("summary S").out;
+    let alone = summary.lines().find(|line| line.contains(" 97 /s ")).unwrap();
+    assert!(!alone.contains(", on ") && !alone.contains(" of "), "{summary}");
+}
+
+#[test]
 fn workers_differ_and_each_is_told() {
     let lab = Lab::new();
     lab.define_figure("own", OWN);

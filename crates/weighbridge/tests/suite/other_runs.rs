@@ -53,7 +53,10 @@ fn two_runs_at_one_time_warn_of_each_other_and_record_it() {
     let one = first.id();
     wb_lab::eventually("the first run to measure", || flag("begun").exists());
 
+    // What another user's or another terminal's TMPDIR is makes no difference.
     let mut second = lab.command(&format!("run steady --into B {QUICK}"));
+    std::fs::create_dir(lab.path("elsewhere")).unwrap();
+    let second = second.env("TMPDIR", lab.path("elsewhere"));
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let other = second.id();
     let second = finished(second);

@@ -266,3 +266,61 @@ fn every_option_of_sampling_shows_its_default() {
         assert!(joined.contains(default), "{default}: {help}");
     }
 }
+
+#[test]
+fn a_plan_names_the_workers_of_all_tests_that_name_none() {
+    let lab = Lab::new();
+    let tests = "[[test]]\nname = \"steady\"\n[[test]]\nname = \"steady\"\non = \"a\"\n[[test]]\nname = \"steady\"\n";
+    lab.write("p.toml", &format!("on = \"b\"\n{tests}"));
+    let json = lab.weighbridge("plan --plan p.toml --hosts a:local,b:local --json").json();
+    let workers: Vec<&str> =
+        json["cells"].as_array().unwrap().iter().map(|cell| cell["teams"][0]["worker"].as_str().unwrap()).collect();
+    assert_eq!(workers, ["b", "a", "b"], "{json}");
+    lab.write("wrong.toml", &format!("on = [\"c\"]\n{tests}"));
+    let ran = lab.weighbridge("plan --plan wrong.toml --hosts a:local,b:local");
+    assert_eq!((ran.code, ran.err.matches("error: ").count()), (1, 1), "{}", ran.seen());
+    assert!(ran.err.contains("there is no worker `c`") && ran.err.contains("wrong.toml:1:6"), "{}", ran.err);
+}
+
+#[test]
+fn a_host_that_would_be_server_and_client_beside_others_is_refused() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge("plan uperf:server=a,clients=each --hosts a:local,b:local");
+    assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: `a` would be both server and client of `uperf`
+       ╭─[command line:1:24]
+     1 │ uperf:server=a,clients=each
+       ·                        ──┬─
+       ·                          ╰── a client that also serves
+       ╰────
+    help: `clients=[b]` measures from the others; `server=a,client=a` measures within `a` alone
+    ");
+    assert_ne!(lab.weighbridge("plan uperf:server=a,client=a --hosts a:local,b:local").code, 1);
+}
+
+#[test]
+fn the_time_of_each_sample_and_of_all_is_shown() {
+    let lab = Lab::new();
+    lab.define_figure("own", "name = \"own\"\nsummary = \"takes its own time\"\nversion = 1\ncommand = [\"true\"]\n");
+    let shown = |line: &str| lab.weighbridge(line).out.lines().last().unwrap_or_default().to_owned();
+    let all = [
+        "plan fio:rw=read,bs=4k,runtime=1s --no-worker",
+        "plan steady --no-worker",
+        "plan own --no-worker",
+        "plan own steady --no-worker",
+    ];
+    assert_snapshot!(all.map(shown).join("\n"), @r"
+    1 cell, about 46 s with the fewest samples, 4 min with the most; interleaved order
+    1 cell, about 140 ms with the fewest samples, 620 ms with the most; interleaved order
+    1 cell, of unknown duration (no `estimate` in the definition); interleaved order
+    2 cells, about 140 ms with the fewest samples, 620 ms with the most, and 1 cell of unknown duration (no `estimate` in the definition); interleaved order
+    ");
+    let row = |line: &str, name: &str| {
+        let out = lab.weighbridge(line).out;
+        let row = out.lines().find(|row| row.contains(name)).unwrap_or_default().to_owned();
+        row.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("plan fio:rw=read,bs=4k,runtime=1s --no-worker", "fio/0000"), "1+5–30 11.5 s 69 s–6 min");
+    assert_eq!(row("plan own --no-worker", "own/0000"), "1+6–30 ? ?");
+}

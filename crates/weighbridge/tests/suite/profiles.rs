@@ -1,8 +1,7 @@
 //! Profiles without guests: hosts put into states and brought back.
 
-use std::os::unix::fs::MetadataExt;
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use wb_lab::eventually;
 
@@ -11,7 +10,7 @@ use crate::lab::Lab;
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
 
 /// A profile of a file and a command, both in the lab's own folder.
-fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
+fn mine(lab: &Lab) -> [PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let text = format!(
         "summary = \"two things of the lab\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
@@ -25,20 +24,22 @@ fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
     [file, flag]
 }
 
-/// The machine, for one test at a time: its undo log has one holder. None, aloud, where it may not be changed.
-fn machine() -> Option<MutexGuard<'static, ()>> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        println!("SKIPPED: profiles change what only root may");
-        return None;
-    }
-    Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
+/// Kills a run and its agents, so that neither can bring anything back. The run is stopped first: it would start another
+/// agent; and an agent that is stopped goes on when its run ends, since its process group is an orphan then.
+fn kill_with_agents(mut run: Child) {
+    let id = run.id().to_string();
+    assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let agents: Vec<&str> = children.split_whitespace().collect();
+    assert!(!agents.is_empty());
+    assert!(Command::new("kill").arg("-KILL").args(&agents).status().unwrap().success());
+    run.kill().unwrap();
+    run.wait().unwrap();
 }
 
 #[test]
 fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     // What the test sees is what the profile made.
     lab.define_figure(
@@ -69,8 +70,7 @@ fn a_profile_of_ones_own_is_applied_measured_in_and_brought_back() {
 
 #[test]
 fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     lab.define_figure(
         "long",
@@ -84,21 +84,15 @@ fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
         };
         eventually("the long one to be started", measures);
         assert!(flag.exists() && std::fs::read_to_string(&file).unwrap() == "measuring\n");
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).unwrap();
-        let agents: Vec<&str> = children.split_whitespace().collect();
-        assert!(!agents.is_empty());
         if both {
-            // The agent cannot bring anything back.
-            assert!(Command::new("kill").arg("-STOP").args(&agents).status().unwrap().success());
-        }
-        run.kill().unwrap();
-        run.wait().unwrap();
-        if both {
-            assert!(Command::new("kill").arg("-KILL").args(&agents).status().unwrap().success());
+            kill_with_agents(run);
             assert!(flag.exists());
             let reverted = lab.weighbridge("profile revert");
             assert_eq!(reverted.code, 0, "{}", reverted.seen());
             assert!(reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
+        } else {
+            run.kill().unwrap();
+            run.wait().unwrap();
         }
         eventually("the host to be as it was", || {
             !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
@@ -109,8 +103,7 @@ fn a_killed_run_leaves_a_host_that_the_next_start_brings_back() {
 
 #[test]
 fn what_somebody_else_changed_meanwhile_is_left_and_told() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     let changes = format!(
         "name = \"changes\"\nsummary = \"changes what the profile did\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo mine > {}; \
@@ -127,8 +120,7 @@ fn what_somebody_else_changed_meanwhile_is_left_and_told() {
 
 #[test]
 fn a_profile_that_cannot_be_applied_keeps_no_other_from_being_measured() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     lab.write(
         "config/weighbridge/profiles.d/Wrong.toml",
         "[[commands]]\nname = 'it'\nis = 'false'\napply = 'echo no >&2; exit 3'\nrevert = 'true'\n",
@@ -191,8 +183,7 @@ fn profiles_are_listed_shown_and_planned() {
 
 #[test]
 fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let [file, _] = mine(&lab);
     let profile = |more: &str| {
         let text = format!(
@@ -217,8 +208,7 @@ fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
 
 #[test]
 fn a_command_that_makes_nothing_so_is_told() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let text =
         "summary = \"idle\"\n[[commands]]\nname = \"idle\"\nis = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
     lab.write("config/weighbridge/profiles.d/Idle.toml", text);
@@ -228,8 +218,7 @@ fn a_command_that_makes_nothing_so_is_told() {
 
 #[test]
 fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not() {
-    let Some(_machine) = machine() else { return };
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = mine(&lab);
     let quick = QUICK.trim_end_matches("--into R");
     let run = |name: &str| {
@@ -259,4 +248,119 @@ fn two_runs_in_one_profile_with_other_contents_differ_and_with_the_same_do_not()
     let of_file = of(&format!("files.{}.text", file.display()));
     assert_eq!((&of_file["src"], &of_file["dst"]), (&"measuring".into(), &"otherwise".into()));
     assert_eq!(of("commands.a flag.is")["dst"], format!("test -e {}", flag.display()));
+}
+
+/// A run that is killed with its agent while a command of its profile sleeps.
+fn killed_while_a_command_runs(lab: &Lab) -> [PathBuf; 2] {
+    let [file, flag] = mine(lab);
+    let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
+    let text = std::fs::read_to_string(&profile).unwrap().replace("apply = \"touch", "apply = \"sleep 25; touch");
+    std::fs::write(&profile, text).unwrap();
+    let run = lab.start("run steady --profiles Mine --into killed");
+    eventually("the command to sleep", || lab.processes().iter().any(|command| command.starts_with("sleep 25")));
+    kill_with_agents(run);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "measuring\n");
+    [file, flag]
+}
+
+#[test]
+fn a_host_that_was_left_half_in_a_profile_is_brought_back_once_its_command_is_ended() {
+    let Some(lab) = Lab::with_own_state() else { return };
+    let [file, flag] = killed_while_a_command_runs(&lab);
+    let reverted = lab.weighbridge("profile revert");
+    let line = format!("`local`: {}: it is as it was\n", file.display());
+    assert!(reverted.code == 0 && reverted.out.contains(&line), "{}", reverted.seen());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
+    assert_eq!(lab.processes_left(), [""; 0], "what the command had started has ended");
+    assert!(!flag.exists());
+
+    killed_while_a_command_runs(&lab);
+    let ran = lab.weighbridge(&format!("run steady {QUICK}"));
+    let note = format!("note: a run that was killed had changed {}: it is as it was", file.display());
+    assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.seen());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
+    assert!(!flag.exists() && lab.processes_left().is_empty());
+}
+
+#[test]
+fn a_host_that_another_run_has_in_a_profile_is_neither_measured_nor_reverted() {
+    let Some(lab) = Lab::with_own_state() else { return };
+    let [file, flag] = mine(&lab);
+    lab.define_figure(
+        "long",
+        "name = \"long\"\nsummary = \"takes its time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
+    );
+    let mut run = lab.start("run long --profiles Mine --min-time 1ms --into A");
+    let measures = || std::fs::read_to_string(lab.path("A/journal.jsonl")).is_ok_and(|text| text.contains("Mine/long"));
+    eventually("the long one to be started", measures);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).unwrap();
+    let reason = format!("this machine is being changed by `weighbridge run` (process {}, since ", children.trim());
+    for line in ["profile revert", &format!("run steady {QUICK}")] {
+        let refused = lab.weighbridge(line);
+        let still = format!("); still changed: {}, the flag\nhelp: wait for it or end it; ", file.display());
+        let error = format!("error: `local`: {reason}");
+        let is_named = refused.err.contains(&error) && refused.err.contains(&still);
+        assert!(refused.code == 1 && is_named && refused.out.is_empty(), "{}", refused.seen());
+    }
+    let tune = lab.weighbridge("tune revert");
+    assert!(tune.code == 1 && tune.err.contains(&format!("error: {reason}")), "{}", tune.seen());
+    assert!(flag.exists() && !lab.path("R").exists());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    eventually("the host to be as it was", || {
+        !flag.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == "as it was\n")
+    });
+}
+
+#[test]
+fn a_host_that_cannot_be_brought_back_is_measured_in_no_other_profile() {
+    let Some(lab) = Lab::with_own_state() else { return };
+    let [_, flag] = mine(&lab);
+    let profile = lab.path("config/weighbridge/profiles.d/Mine.toml");
+    let text = std::fs::read_to_string(&profile).unwrap();
+    let fixed = lab.path("fixed");
+    std::fs::write(&profile, text.replace("revert = \"", &format!("revert = \"test -e {} && ", fixed.display())))
+        .unwrap();
+    let ran = lab.weighbridge(&format!("run steady --profiles Mine,Localhost {QUICK} --json"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.err.contains("; still changed: the flag\nhelp: `weighbridge profile revert`"), "{}", ran.err);
+    let cells = ran.json()["cells"].clone();
+    let of =
+        |name: &str| cells.as_array().unwrap().iter().find(|cell| cell["cell"] == name).unwrap()["outcome"].clone();
+    assert_eq!(of("Mine/steady/0000:kind=b")["outcome"], "measured");
+    let here = of("Localhost/steady/0000:kind=a");
+    assert!(here["outcome"] == "unsupported" && here.to_string().contains("still changed: the flag"), "{here}");
+    // Nor by another run.
+    let next = lab.weighbridge(&format!("run steady {QUICK}S"));
+    assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.seen());
+    let reverted = lab.weighbridge("profile revert");
+    assert!(
+        reverted.code == 3 && reverted.err.contains("error: `local`: not everything is as it was: the flag: "),
+        "{}",
+        reverted.seen()
+    );
+    std::fs::write(&fixed, "").unwrap();
+    let reverted = lab.weighbridge("profile revert");
+    assert_eq!(
+        (reverted.code, reverted.out.as_str()),
+        (0, "`local`: the flag: it is as it was\n"),
+        "{}",
+        reverted.seen()
+    );
+    assert!(!flag.exists());
+}
+
+#[test]
+fn a_host_whose_agent_is_killed_is_brought_back_by_another_one() {
+    let Some(lab) = Lab::with_own_state() else { return };
+    let [file, flag] = mine(&lab);
+    lab.define_figure(
+        "deadly",
+        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
+    );
+    let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}"));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert!(ran.err.contains("note: a run that was killed had changed the flag: it is as it was"), "{}", ran.err);
+    assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
+    assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing was left to put back\n");
 }

@@ -83,7 +83,6 @@ fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
     ");
     insta::assert_snapshot!(seen("nosuch"), @r"
     exit 1
-    provisioning 1 host by `nosuch`
     error: the provisioner `nosuch` needs `weighbridge-provision-nosuch`, which is not on the path
     help: a provisioner of your own is an executable of this name: docs/provisioning.md
     ");
@@ -97,7 +96,6 @@ fn what_is_no_provisioner_or_not_here_is_told_before_anything_is_done() {
     );
     insta::assert_snapshot!(ran.seen(), @r"
     exit 1
-    provisioning 1 host by `ansible`
     error: the provisioner `ansible` needs `ansible-playbook`, which is not on the path
     help: install the package `ansible-core` on this machine
     ");

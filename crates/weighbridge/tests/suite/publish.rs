@@ -66,6 +66,24 @@ fn what_could_not_be_published_is_told_and_published_by_the_same_line_later() {
 }
 
 #[test]
+fn a_program_that_is_not_there_is_found_before_anything_is_measured() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --publish ./nosuch.sh"));
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: no such program: `./nosuch.sh`, which is to publish the run
+    help: name a file, or a program on the path of this machine
+    ");
+    assert!(!lab.path("R").exists());
+    lab.write("p.toml", "publish = \"nosuch-program now\"\n[[test]]\nname = \"steady\"\n");
+    for line in ["plan --plan p.toml", "run --plan p.toml --into R"] {
+        let ran = lab.weighbridge(line);
+        assert!(ran.code == 1 && ran.err.starts_with("error: no such program: `nosuch-program`, "), "{}", ran.seen());
+    }
+    assert!(!lab.path("R").exists());
+}
+
+#[test]
 fn run_perfs_word_for_publishing_is_told_to_be_none() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));

@@ -45,6 +45,8 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
     let mut command = lab.command(&line);
     let given = r#"command:{"command": "true --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
     command.args(["--provisioner", given]);
+    let given = r#"command:{"command":"true -H 'Authorization: Bearer planted-authorization' x"}"#;
+    command.args(["--provisioner", given, "--metadata", "note=use Bearer planted-bearer now"]);
     command.args(["--host-setup-script", "set-up.sh --secret planted-script -u joe:planted-script-user declared-aa"]);
     command.args(["--worker-setup-script", "set-up.sh 'declared-cc with blanks' declared-dd-script"]);
     command.args([
@@ -69,6 +71,21 @@ fn a_run_folder_holds_none_of_the_secrets_that_were_planted() {
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
     assert_eq!(study["run"]["metadata"]["api_token"], "***");
     assert_eq!(study["run"]["metadata"]["plain"], "of ***");
+    assert_eq!(study["run"]["metadata"]["note"], "use Bearer *** now");
+}
+
+#[test]
+fn what_a_failing_provisioner_says_is_recorded_without_the_password_in_it() {
+    let lab = Lab::new();
+    let given =
+        r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password planted-said failed >&2; exit 1'"}"#;
+    let ran = lab.ran(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(given));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+    let provisioned = &lab.journal("R")[0];
+    assert!(provisioned["why"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
+    let log = std::fs::read_to_string(lab.path("R").join(provisioned["log"].as_str().unwrap())).unwrap();
+    assert!(log.contains("3 passed: 2\n") && log.contains("login with password *** failed\n"), "{log}");
 }
 
 #[test]

@@ -152,3 +152,178 @@ fn a_host_is_cleaned_of_all_that_stays_there() {
     assert_eq!(hosts.cached(Host(1)), [""; 0]);
     hosts.is_quiet(Host(1));
 }
+
+#[test]
+fn what_an_inventory_has_beside_parameters_is_recorded_without_its_secrets() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    let own = "[hosts.h.own]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
+    lab.write("hosts.toml", &format!("[hosts.h]\naddress = '{}'\n{own}", Host(1).v4()));
+    let ran = weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml {QUICK} --into R"));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    for file in ["run.json", "journal.jsonl"] {
+        let text = std::fs::read_to_string(lab.path("R").join(file)).unwrap();
+        assert!(!text.contains("planted"), "{file}: {text}");
+    }
+    let head = std::fs::read_to_string(lab.path("R/run.json")).unwrap();
+    let head: serde_json::Value = serde_json::from_str(&head).unwrap();
+    let own = serde_json::json!({"password": "***", "rack": "B7", "note": "use Bearer ***"});
+    assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["own"], own);
+}
+
+/// A profile of a file and a command, and a test that kills its agent.
+fn mine(lab: &Lab) -> [std::path::PathBuf; 2] {
+    let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
+    let profile = format!(
+        "[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n[[commands]]\nname = \"the flag\"\nis = \"test -e {flag}\"\n\
+         apply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
+        file.display(),
+        flag = flag.display()
+    );
+    lab.write("config/weighbridge/profiles.d/Mine.toml", &profile);
+    lab.write("state.conf", "as it was\n");
+    lab.define_figure(
+        "deadly",
+        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
+    );
+    [file, flag]
+}
+
+#[test]
+fn a_host_whose_agent_is_killed_is_reached_once_more_and_brought_back() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    let [file, flag] = mine(&lab);
+    let ran =
+        weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let note = "note: `host1`: a run that was killed had changed the flag: it is as it was";
+    assert!(ran.err.contains(note), "{}", ran.seen());
+    assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
+}
+
+#[test]
+fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    let [file, flag] = mine(&lab);
+    // Once the flag is there, nobody gets to the host.
+    let ssh = std::fs::read_to_string(hosts.path("ssh")).unwrap();
+    let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
+    lab.write("bin/ssh", &ssh.replacen("#!/bin/sh\n", &gone, 1));
+    let deadly = format!("touch {}; kill -9 $PPID; sleep 5", lab.path("gone").display());
+    lab.define_figure(
+        "deadly",
+        &format!(
+            "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"{deadly}\"]\n"
+        ),
+    );
+    let ran =
+        weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let still = format!("; still changed: {}, the flag\nhelp: `weighbridge profile revert`", file.display());
+    let warned = ran.err.contains("warning: `host1`: its agent has ended, and another one cannot be started: ");
+    assert!(warned && ran.err.contains(&still), "{}", ran.seen());
+    assert!(flag.exists());
+    std::fs::remove_file(lab.path("gone")).unwrap();
+    let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1)));
+    assert!(reverted.code == 0 && reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
+    assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
+}
+
+#[test]
+fn a_run_goes_on_without_a_host_that_is_away_and_keeps_what_it_measured() {
+    let Some((hosts, lab)) = lab(2) else { return };
+    // What the machine decides, the instruction set, is part of the definition.
+    let tests = "himeno:grid=XS,threads=1,id=on-1,on=host1 himeno:grid=XS,threads=1,id=on-2,on=host2 \
+                 himeno:grid=XS,threads=1,id=on-both";
+    let run = |port: &str, samples: u32| {
+        let [one, two] = [Host(1).v4(), Host(2).v4()];
+        let line = format!(
+            "run {tests} --hosts host1:{one},host2:{two}{port} --min-time 1ms --warm-up 0 --samples {samples} --retakes 0 \
+             --into R --json"
+        );
+        weighbridge(&hosts, &lab, &line)
+    };
+    let first = run("", 6);
+    assert!([0, 3].contains(&first.code), "{}", first.seen());
+    // Nobody listens there.
+    let second = run(":2", 7);
+    assert_eq!(second.code, 3, "{}", second.seen());
+    assert!(second.err.contains("warning: `host2` ("), "{}", second.err);
+    let (before, after) = (first.json(), second.json());
+    let cell = |study: &serde_json::Value, serial: &str| {
+        let cells = study["cells"].as_array().unwrap();
+        cells.iter().find(|cell| cell["cell"].as_str().unwrap().contains(serial)).unwrap().clone()
+    };
+    for (serial, samples) in [("on-1", 7), ("on-2", 6), ("on-both", 6)] {
+        let [before, after] = [&before, &after].map(|study| cell(study, serial));
+        assert_eq!((&after["key"], &after["params"]["isa"]), (&before["key"], &before["params"]["isa"]), "{serial}");
+        assert!(after["params"]["isa"].is_string(), "{after}");
+        let counted = after["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count();
+        assert_eq!(counted, samples, "{serial}: {}", after["outcome"]);
+        if samples == 6 {
+            assert_eq!(after["outcome"]["outcome"], "partial", "{}", after["outcome"]);
+            assert_eq!(after["provenance"], before["provenance"]);
+        }
+    }
+    // Once it is back, the same line goes on.
+    let third = run("", 7);
+    assert!([0, 3].contains(&third.code), "{}", third.seen());
+    let third = third.json();
+    let counted = |cell: &serde_json::Value| {
+        cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count()
+    };
+    assert!(third["cells"].as_array().unwrap().iter().all(|cell| counted(cell) == 7), "{third}");
+}
+
+#[test]
+fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
+    let Some(mut hosts) = SshHosts::bare(2) else { return };
+    // Each host has a setting of its own, which is a file.
+    let setting = |host: u8| hosts.path(&format!("aslr{host}"));
+    let settings = [1, 2].map(setting);
+    for (host, file) in (1..).zip(&settings) {
+        std::fs::write(file, "2\n").unwrap();
+        let before = format!("mount --bind {} /proc/sys/kernel/randomize_va_space", file.display());
+        hosts.start(Host(host), &Sshd { before: &before, ..Sshd::default() });
+    }
+    let look = || settings.clone().map(|file| std::fs::read_to_string(file).unwrap());
+    let lab = Lab::new();
+    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
+    let both = format!("--hosts {}", addresses(1..=2));
+    let status = weighbridge(&hosts, &lab, &format!("tune status mine --json {both}"));
+    assert_eq!(status.code, 0, "{}", status.seen());
+    for host in ["host1", "host2"] {
+        assert_eq!(status.json()[host]["changed"], serde_json::json!([]), "{}", status.seen());
+        assert_eq!(status.json()[host]["would"][0]["knob"], "aslr", "{}", status.seen());
+    }
+    let wrong = weighbridge(&hosts, &lab, &format!("tune apply nosuch {both}"));
+    assert!(wrong.code == 1 && wrong.err.matches("nosuch").count() == 1, "{}", wrong.seen());
+    let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
+    assert_eq!((reverted.code, reverted.out.matches("nothing is changed on this machine").count()), (4, 2));
+    let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}"));
+    assert!([0, 3].contains(&doctor.code), "{}", doctor.seen());
+    assert!(doctor.out.contains("`host1`:\n") && doctor.out.contains("`host2`:\n"), "{}", doctor.seen());
+    let applied = weighbridge(&hosts, &lab, &format!("tune apply mine {both}"));
+    assert_eq!((applied.code, look()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.seen());
+    let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
+    assert_eq!((reverted.code, look()), (0, ["2\n", "2\n"].map(str::to_owned)), "{}", reverted.seen());
+    assert_eq!(reverted.out.matches("randomize_va_space: `2` again").count(), 2, "{}", reverted.out);
+    hosts.is_quiet(Host(1));
+}
+
+#[test]
+fn a_host_without_space_for_its_lock_is_reported_in_its_own_words() {
+    let Some(mut hosts) = SshHosts::bare(1) else { return };
+    let full =
+        "mount -t tmpfs -o size=8k,mode=755 full /var/lib; head -c 64k /dev/zero > /var/lib/full 2>/dev/null || true";
+    hosts.start(Host(1), &Sshd { before: full, ..Sshd::default() });
+    let lab = Lab::new();
+    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let ran = weighbridge(&hosts, &lab, &format!("run steady --hosts host1:{} --into R", Host(1).v4()));
+    insta::assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: `host1` (10.77.0.2) has no agent: the worker `host1` is lost: its agent ended: the agent cannot take the machine for its controller: No space left on device (os error 28)
+    help: free some space in /var/lib and in the folder for temporary files there
+    ");
+    hosts.is_quiet(Host(1));
+}

@@ -197,9 +197,10 @@ fn a_system_is_held_against_itself_and_more_runs_can_be_added() {
     assert_eq!(orders.len(), 3, "{orders:?}");
     let of = |at: usize| orders[at]["beyond_chance"]["of"].clone();
     assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
+    assert!(told.get("added").is_none(), "all are of one command: {told}");
     let more = lab.weighbridge(&format!("calibrate told {QUICK} --runs 3 --samples 6 --into R"));
     assert_eq!(more.code, 0, "{}", more.seen());
-    for wanted in ["36 samples in 3 runs of 1 boot", "interleaved, ABBA", "run to run"] {
+    for wanted in ["36 samples in 3 runs of 1 boot, ", "; added last: run-002", "interleaved, ABBA", "run to run"] {
         assert!(more.out.contains(wanted), "{}", more.out);
     }
 }

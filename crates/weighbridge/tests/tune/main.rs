@@ -9,6 +9,7 @@ mod killed;
 #[path = "../suite/lab.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod lab;
+mod neighbours;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -76,6 +77,19 @@ fn settings_are_as_they_were_wherever_whoever_changed_them_is_killed() {
 fn programs_are_where_they_were_wherever_whoever_moved_them_is_killed() {
     let Some(_machine) = machine() else { return };
     killed::nobody_stays_moved_by_what_is_killed(&Lab::new());
+}
+
+#[test]
+fn a_scheduler_that_is_put_back_gives_its_queue_back() {
+    let Some(_machine) = machine() else { return };
+    neighbours::a_scheduler_gives_its_queue_back(&Lab::new());
+}
+
+#[test]
+#[ignore = "changes every setting of the machine that stands near a knob, and compares all there are"]
+fn nothing_that_stands_near_a_knob_is_lost() {
+    let Some(_machine) = machine() else { return };
+    neighbours::nothing_near_a_knob_is_lost(&Lab::new());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which files of a folder hold results.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,21 @@ pub(crate) struct Folder {
 
 /// Whose results a folder holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub enum Layout {
     /// run-perf's, with pbench's results.
     #[default]
     RunPerf,
     /// A run of this program.
     Weighbridge,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RunPerf => "a result folder of run-perf",
+            Self::Weighbridge => "a run of Weighbridge",
+        })
+    }
 }
 
 impl Layout {
@@ -56,19 +66,38 @@ const NO_TEXT: &str = "an error without a text";
 
 impl Folder {
     /// Lists a folder, sorted by name: every error, and serials that begin with no digit only with `include_incorrect`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds no results: then with the folders in it that hold some.
     pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
+        let names = children(path).map_err(unreadable)?;
+        let folder = Self::of_children(path, &names, include_incorrect);
+        if !folder.is_empty() {
+            return Ok(folder);
+        }
+        let has_results = |name: &String| {
+            let path = path.join(name);
+            children(&path).is_ok_and(|names| !Self::of_children(&path, &names, include_incorrect).is_empty())
+        };
+        let folders = names.into_iter().filter(has_results).collect();
+        Err(SourceError::NoResults { path: path.to_owned(), folders })
+    }
+
+    /// Whether it holds neither results nor metadata.
+    fn is_empty(&self) -> bool {
+        self.metadata.is_none() && self.results.is_empty() && self.errors.is_empty()
+    }
+
+    /// Lists a folder that has these folders in it.
+    fn of_children(path: &Path, profiles: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self::default();
-        let profiles = children(path).map_err(unreadable)?;
         if path.join(HEAD).is_file() {
             folder.layout = Layout::Weighbridge;
         }
         folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
-        folder.take(path, &profiles, &mut Vec::new(), include_incorrect);
-        if folder.metadata.is_none() && folder.results.is_empty() && folder.errors.is_empty() {
-            return Err(SourceError::NoResults { path: path.to_owned() });
-        }
-        Ok(folder)
+        folder.take(path, profiles, &mut Vec::new(), include_incorrect);
+        folder
     }
 
     /// Takes what lies below `path`, which is as deep as `above` has names.

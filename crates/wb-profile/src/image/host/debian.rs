@@ -54,14 +54,17 @@ pub(super) fn recipe() -> String {
     Sha256::of(format!("{PACKAGES:?}{KERNEL}{ARGUMENTS}{FILES:?}{STARTED:?}").as_bytes()).as_str().to_owned()
 }
 
+/// The programs that build an image, for root: `mmdebstrap`, `mke2fs`, `qemu-img`.
+pub(super) fn require_tools() -> Result<[PathBuf; 3], Failure> {
+    let [mmdebstrap, mke2fs, qemu_img] = [&MMDEBSTRAP, &MKE2FS, &QEMU_IMG].map(tools::find);
+    let tools = [mmdebstrap?, mke2fs?, qemu_img?];
+    if rustix::process::geteuid().is_root() { Ok(tools) } else { Err(Failure::NotRoot) }
+}
+
 /// Builds it in a folder; paths are relative to that.
 pub(super) fn build(folder: &Path, disk: &str, image: &Built, teller: &mut Teller) -> Result<Base, Failure> {
     // All that it takes is asked for before the minute that it takes.
-    let [mmdebstrap, mke2fs, qemu_img] = [&MMDEBSTRAP, &MKE2FS, &QEMU_IMG].map(tools::find);
-    let (mmdebstrap, mke2fs, qemu_img) = (mmdebstrap?, mke2fs?, qemu_img?);
-    if !rustix::process::geteuid().is_root() {
-        return Err(Failure::NotRoot);
-    }
+    let [mmdebstrap, mke2fs, qemu_img] = require_tools()?;
     let name = Image::Built(image.clone()).to_string();
     tools::require_room(&name, folder, ROOM)?;
 

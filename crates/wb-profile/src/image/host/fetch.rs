@@ -65,6 +65,11 @@ impl Fetcher {
         Self { agent: config.build().new_agent(), stall }
     }
 
+    /// Whether a server gives what is asked for, of which nothing is read.
+    pub(super) fn answers(&self, url: &str) -> Result<(), Failure> {
+        require(url, &self.get(url, 0)?, StatusCode::OK)
+    }
+
     /// A short text.
     pub(super) fn text(&self, url: &str) -> Result<String, Failure> {
         let response = self.get(url, 0)?;

@@ -46,6 +46,50 @@ pub(super) fn ready(folder: &Folder, image: &Image, stall: Duration, teller: &mu
     }
 }
 
+/// Whether the image can be had: it is in the folder whole, or its file, its server or what builds it is there.
+pub(super) fn check(folder: &Folder, image: &Image, stall: Duration) -> Result<(), Failure> {
+    if folder.whole(&entry_name(image)).is_some() {
+        return Ok(());
+    }
+    match image {
+        Image::Named(named) => {
+            tools::find(&tools::QEMU_IMG)?;
+            let Listed { url, list, kind } = listed(named)?;
+            digits(&Fetcher::new(stall).text(&list)?, &url, list, kind).map(drop)
+        }
+        Image::Remote(remote) => {
+            tools::find(&tools::QEMU_IMG)?;
+            Fetcher::new(stall).answers(&remote.url)
+        }
+        Image::File(file) => {
+            require_files(file)?;
+            tools::format(Path::new(&file.file)).map(drop)
+        }
+        Image::Built(_) => debian::require_tools().map(drop),
+    }
+}
+
+/// Where the catalogue has an image for this machine.
+fn listed(Named { name }: &Named) -> Result<Listed, Failure> {
+    let architecture = std::env::consts::ARCH;
+    let unknown = || Failure::Architecture { image: name.clone(), architecture: architecture.to_owned() };
+    catalogue::find(name, architecture).ok_or_else(unknown)
+}
+
+/// The hash of an image in the list that its server has.
+fn digits(text: &str, url: &str, list: String, kind: Kind) -> Result<String, Failure> {
+    let file = url.rsplit('/').next().unwrap_or_default();
+    checksums::find(text, kind, file).ok_or_else(|| Failure::NotListed { url: list, kind, file: file.to_owned() })
+}
+
+fn require_files(image: &LocalFile) -> Result<(), Failure> {
+    let given = [Some(&image.file), image.kernel.as_ref(), image.initrd.as_ref()];
+    match given.into_iter().flatten().find(|path| !Path::new(path).is_file()) {
+        Some(missing) => Err(Failure::Missing { path: missing.clone() }),
+        None => Ok(()),
+    }
+}
+
 /// What an image is called in the folder: the same for the same, and for nothing else.
 fn entry_name(image: &Image) -> String {
     let short = |text: &str| Sha256::of(text.as_bytes()).as_str()[..SHORT].to_owned();
@@ -71,16 +115,11 @@ struct Making<'a, 'b> {
 }
 
 impl Making<'_, '_> {
-    fn named(&mut self, Named { name }: &Named) -> Result<Base, Failure> {
-        let architecture = std::env::consts::ARCH;
-        let unknown = || Failure::Architecture { image: name.clone(), architecture: architecture.to_owned() };
-        let Listed { url, list, kind } = catalogue::find(name, architecture).ok_or_else(unknown)?;
+    fn named(&mut self, named: &Named) -> Result<Base, Failure> {
+        let Listed { url, list, kind } = listed(named)?;
         self.teller.doing(format!("fetching {list}"));
-        let text = Fetcher::new(self.stall).text(&list)?;
-        let file = url.rsplit('/').next().unwrap_or_default();
-        let digits = checksums::find(&text, kind, file);
-        let digits = digits.ok_or_else(|| Failure::NotListed { url: list, kind, file: file.to_owned() })?;
-        self.fetched(name, &Wanted { url: &url, kind, digits: &digits })
+        let digits = digits(&Fetcher::new(self.stall).text(&list)?, &url, list, kind)?;
+        self.fetched(&named.name, &Wanted { url: &url, kind, digits: &digits })
     }
 
     /// Fetches into the part, where what came before of the same is gone on with.
@@ -101,10 +140,7 @@ impl Making<'_, '_> {
 
     /// Remembers the hash of a file of the user's.
     fn file(&mut self, asked: &LocalFile) -> Result<Base, Failure> {
-        let given = [Some(&asked.file), asked.kernel.as_ref(), asked.initrd.as_ref()];
-        if let Some(missing) = given.into_iter().flatten().find(|path| !Path::new(path).is_file()) {
-            return Err(Failure::Missing { path: missing.clone() });
-        }
+        require_files(asked)?;
         let path = Path::new(&asked.file);
         let format = tools::format(path)?;
         self.teller.doing(format!("taking the hash of {}", asked.file));

@@ -34,6 +34,9 @@ pub fn carry_out(order: &Order, out: &mut dyn Write) -> io::Result<()> {
             });
             ready.map(value)
         }
+        Order::Check { image, stall } => {
+            Folder::find().and_then(|folder| make::check(&folder, image, (*stall).into())).map(value)
+        }
         Order::List => Folder::find().and_then(|folder| listing::list(&folder)).map(value),
         Order::Remove { names } => Folder::find().and_then(|folder| listing::remove(&folder, names)).map(value),
     };

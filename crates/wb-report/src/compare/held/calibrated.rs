@@ -13,11 +13,12 @@ use crate::words::NONE;
 pub(crate) fn sections(told: &Calibrated) -> Vec<Section> {
     let of_case = |case: &CalibratedCase| {
         let about = format!(
-            "{} in {} of {}, {} of them disturbed",
+            "{} in {} of {}, {} of them disturbed{}",
             counted(case.calibration.samples, "sample"),
             counted(case.runs, "run"),
             counted(case.boots, "boot"),
             case.calibration.disturbed,
+            if told.added.is_empty() { String::new() } else { format!("; added last: {}", told.added.join(", ")) },
         );
         Section {
             title: title(&case.case, &told.question),

@@ -48,6 +48,8 @@ const DOCUMENT: Document<'_> = Document {
 pub struct PageOptions<'a> {
     /// Whether charts are drawn.
     pub charts: bool,
+    /// Whether the environments of the builds are shown.
+    pub environments: bool,
     /// What was odd about the builds, a sentence each.
     pub notes: &'a [String],
     /// Whether what got better fails as well.

@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
         let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
         let shorts = short(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
-        let environments = environments(&outcome.builds);
+        let environments = if options.environments { environments(&outcome.builds) } else { Vec::new() };
         let (changes, rows) = rows::changes(history, options.fail_on_gain);
         let mut ids = Ids::default();
         Self {

@@ -59,6 +59,7 @@ impl Made {
             cell,
             summary: String::new(),
             params,
+            workers: vec![],
             rule: Rule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },
             outcome: CellOutcome::Measured,
             ended_by: Some("its rule is met".to_owned()),

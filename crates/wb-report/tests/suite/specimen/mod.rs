@@ -198,7 +198,7 @@ fn sweep() -> Curve {
             let step = |at: f64, height: f64| height / (1.0 + (x / at).powi(3));
             let y = factor * (19_000.0 + step(2.6e7, 42_000.0) + step(7.0e5, 55_000.0) + step(4.0e4, 110_000.0));
             let y = noise.around(y, 1.5);
-            Point { x, y, interval: Some((y * 0.965, y * 1.03)) }
+            Point { x, y, interval: Some((y * 0.965, y * 1.03)), spread: Some((y * 0.94, y * 1.05)) }
         });
         Line { name: name.into(), points: points.collect() }
     };

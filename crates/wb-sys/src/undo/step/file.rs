@@ -10,6 +10,8 @@ use rustix::fs::{Access, access};
 
 use crate::SysRoot;
 
+use super::Refusal;
+
 /// Writes a value in one go: the kernel takes each as a value of its own, whole or not at all. In a made root that is
 /// putting a file in another's place.
 pub(super) fn write_setting(root: &SysRoot, full: &Path, value: &[u8]) -> io::Result<()> {
@@ -55,32 +57,33 @@ pub(super) fn beside(full: &Path) -> PathBuf {
 }
 
 /// Why a file cannot be written to.
-pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<String> {
+pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
+    let other = |why: String| Some(Refusal::Other(why));
     let full = match root.path(path) {
         Ok(full) => full,
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return other(error.to_string()),
     };
     let metadata = match fs::metadata(&full) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(format!("`{path}` is not there")),
-        Err(error) => return Some(format!("`{path}`: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return other(format!("`{path}` is not there")),
+        Err(error) => return other(format!("`{path}`: {error}")),
         Ok(metadata) => metadata,
     };
     // Root may open anything; what the kernel does not take has nobody's permission to write.
     if metadata.permissions().mode() & 0o222 == 0 {
-        return Some(format!("the kernel shows `{path}` and takes no value for it"));
+        return other(format!("the kernel shows `{path}` and takes no value for it"));
     }
     match access(&full, Access::WRITE_OK) {
         Ok(()) => None,
         Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-            only_root(root).or_else(|| Some(format!("`{path}` may not be written")))
+            only_root(root).or_else(|| other(format!("`{path}` may not be written")))
         }
-        Err(rustix::io::Errno::ROFS) => Some(format!("`{path}` is on a file system that is mounted read-only")),
-        Err(error) => Some(format!("`{path}`: {}", io::Error::from(error))),
+        Err(rustix::io::Errno::ROFS) => other(format!("`{path}` is on a file system that is mounted read-only")),
+        Err(error) => other(format!("`{path}`: {}", io::Error::from(error))),
     }
 }
 
 /// Why whoever is not root cannot do something.
-pub(super) fn only_root(root: &SysRoot) -> Option<String> {
+pub(super) fn only_root(root: &SysRoot) -> Option<Refusal> {
     let refused = root.is_real() && !rustix::process::geteuid().is_root();
-    refused.then(|| "only root may change it".to_owned())
+    refused.then_some(Refusal::NotRoot)
 }

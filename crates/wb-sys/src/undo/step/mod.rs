@@ -54,6 +54,24 @@ pub enum Step {
     },
 }
 
+/// Why something cannot be changed, as far as that can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// This user is not root.
+    NotRoot,
+    /// Something else, as one clause.
+    Other(String),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotRoot => f.write_str("only root may change it"),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
 /// Why a step could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
@@ -69,6 +87,14 @@ pub enum StepError {
         value: String,
         /// What the system said.
         why: String,
+    },
+    /// Settings that a change has reset, and that cannot be restored.
+    #[error("`{what}` is as it was, and not everything that was reset with it: {failed}")]
+    Dependents {
+        /// What was changed.
+        what: String,
+        /// The settings, what they hold and should, and why.
+        failed: String,
     },
     /// A command failed.
     #[error("{name}: {why}")]
@@ -120,7 +146,7 @@ impl Step {
     }
 
     /// Why it cannot be changed here, as far as that can be read; nothing is tried.
-    pub fn refusal(&self, root: &SysRoot) -> Option<String> {
+    pub fn refusal(&self, root: &SysRoot) -> Option<Refusal> {
         match self {
             Self::Setting { path } => file::refusal(root, path),
             Self::File { path, .. } => file::refusal(root, path).filter(|_| root.exists(path)),
@@ -155,11 +181,7 @@ impl Step {
 
     /// Makes it so. Commands keep `lock` open, and with it locked, for as long as they run.
     pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), StepError> {
-        let failed = |why: String| StepError::Write {
-            what: self.what(),
-            value: String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", "),
-            why,
-        };
+        let failed = |why: String| self.refused(state, why);
         let io = |error: std::io::Error| failed(error.to_string());
         match self {
             Self::Setting { path } => {
@@ -189,6 +211,26 @@ impl Step {
                 group::move_threads(root, &from, &to).map_err(io)
             }
         }
+    }
+
+    /// Sees that a setting holds what was written, which the kernel may have rounded or cut: other steps look themselves.
+    pub(super) fn require(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
+        let found = match self {
+            Self::Setting { .. } => self.state(root)?,
+            _ => return Ok(()),
+        };
+        match self.is_same(found.as_deref(), state) {
+            true => Ok(()),
+            false => {
+                let found = String::from_utf8_lossy(found.as_deref().unwrap_or_default()).trim().to_owned();
+                Err(self.refused(state, format!("it holds `{found}`")))
+            }
+        }
+    }
+
+    fn refused(&self, state: Option<&[u8]>, why: String) -> StepError {
+        let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
+        StepError::Write { what: self.what(), value, why }
     }
 
     /// Takes away what somebody who was killed has left beside it.

@@ -20,7 +20,8 @@ pub(super) fn page(
     history: &History<'_>,
     notes: Vec<String>,
 ) -> Result<(), Error> {
-    let options = PageOptions { charts: !args.no_charts, notes: &notes, fail_on_gain: args.fail_on_gain };
+    let (charts, environments) = (!args.no_charts, !args.no_environments);
+    let options = PageOptions { charts, environments, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Kernel(error.to_string()))?;
     write_file(path, &text)?;
     crate::console::tell!("page: {}", path.display());

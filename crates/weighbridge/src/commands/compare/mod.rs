@@ -2,6 +2,7 @@
 
 mod builds;
 mod drawn;
+mod isa;
 mod model;
 mod others;
 
@@ -10,9 +11,9 @@ use std::path::{Path, PathBuf};
 use wb_compare::outcome::{Checked, Decided, History, Method, Outcome, Statistics};
 use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
-use wb_compare::tolerance::{self, averages::TABLES, score::Weights};
+use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_compare::{Read, SampleCounts};
+use wb_compare::{Build, Builds, Read, SampleCounts};
 use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
@@ -27,10 +28,31 @@ pub(crate) use others::{analyze, nearest, strip};
 /// Over what the tables of averages are, in their order.
 const AVERAGES: [&str; 3] = ["case", "metric", "profile"];
 
+/// The verdicts by tolerance whose scores are summed up, in the order in which run-perf has them.
+const SCORES: [(&str, &[Status]); 6] = [
+    (
+        "total",
+        &[
+            Status::Improvement,
+            Status::MinorGain,
+            Status::Regression,
+            Status::MinorLoss,
+            Status::Equal,
+            Status::Changed,
+        ],
+    ),
+    ("gains", &[Status::Improvement]),
+    ("minor gains", &[Status::MinorGain]),
+    ("equals", &[Status::Equal]),
+    ("minor losses", &[Status::MinorLoss]),
+    ("losses", &[Status::Regression]),
+];
+
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let Read { builds: read, warnings } =
         builds::read_and_note(&args.builds, &args.read, &args.allow_different, console)?;
+    require_one_kind(&read)?;
     let (models, noise) = builds::models(&args.model, &read, console)?;
     if args.threshold == Threshold::OfNoise && noise.is_empty() {
         let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
@@ -84,11 +106,22 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         let shown = if args.verbose { Shown::All } else { Shown::Changes };
         let averages: Vec<Averages<'_>> =
             AVERAGES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
-        print_text(&text(&outcome, &asked(args), &averages, shown, console.out))?;
+        let decides = outcome.checks.iter().any(|check| check.decided_by == Method::Tolerance);
+        let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.spread(last, statuses)));
+        let scores = if decides { &scores[..] } else { &[] };
+        print_text(&text(&outcome, &asked(args), &averages, scores, shown, console.out))?;
     }
     if is_emulation_in_the_way(&outcome) {
         crate::console::tell!("note: figures of machines in software are not held against those of hardware");
         crate::console::tell!("help: --allow-emulated does so all the same");
+    }
+    if let Some(isa::CommonIsa { isa, measured, command }) = isa::common(&outcome) {
+        let measured: Vec<&str> = measured.into_iter().map(|isa| isa.name()).collect();
+        crate::console::tell!(
+            "note: figures with different instruction sets ({}) are not compared",
+            measured.join(", ")
+        );
+        crate::console::tell!("help: all these machines have {isa}: `{command}` measures with it");
     }
     if outcome.exit == Exit::Nothing.code() {
         let what = "nothing can be compared: no check has a number on both sides".to_owned();
@@ -99,6 +132,24 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         0 => Exit::Fine,
         2 => Exit::Regression,
         _ => Exit::FellShort,
+    })
+}
+
+/// Refuses a run of this program against results of run-perf where no check is in both: each would be missing.
+fn require_one_kind(builds: &Builds) -> Result<(), Error> {
+    let [first, .., last] = builds.list() else { return Ok(()) };
+    let has = |build: &Build, row| build.readings(row).next().is_some();
+    let (Some(one), Some(other)) = (first.runs.first(), last.runs.first()) else { return Ok(()) };
+    if one.layout == other.layout || builds.rows().any(|row| has(first, row) && has(last, row)) {
+        return Ok(());
+    }
+    Err(Error::Nothing {
+        what: format!(
+            "`{}` is {} and `{}` is {}: they name their checks differently and have none in common",
+            first.name, one.layout, last.name, other.layout
+        ),
+        help: "compare two runs of one kind: measure both sides with `weighbridge run`, or both with run-perf"
+            .to_owned(),
     })
 }
 

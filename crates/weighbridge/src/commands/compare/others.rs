@@ -1,6 +1,7 @@
 //! `weighbridge analyze`, `nearest` and `strip`.
 
 use wb_compare::analyze::{Which, write_csv};
+use wb_compare::strip::StripOptions;
 
 use super::builds::read;
 use crate::cli::compare::{AnalyzeArgs, NearestArgs, StripArgs};
@@ -15,7 +16,13 @@ pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Err
     let which = if args.primary { Which::Primary } else { Which::All };
     let mut table = Vec::new();
     write_csv(&builds, which, &mut table).map_err(|error| Error::Kernel(error.to_string()))?;
-    print_bytes(&table)?;
+    match &args.output {
+        Some(path) => {
+            wb_record::files::write_whole(path, &table)?;
+            crate::console::tell!("table: {}", path.display());
+        }
+        None => print_bytes(&table)?,
+    }
     Ok(Exit::Fine)
 }
 
@@ -52,7 +59,8 @@ fn index(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
 
 /// The smallest folder that compares the same.
 pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> {
-    let stripped = wb_compare::strip::strip(&args.from, &args.into, args.include_incorrect)?;
+    let options = StripOptions { include_incorrect: args.include_incorrect, attach_sysinfo: args.attach_sysinfo };
+    let stripped = wb_compare::strip::strip(&args.from, &args.into, &options)?;
     if !console.quiet {
         stripped.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
         crate::console::tell!("{}: {} → {} bytes", args.into.display(), stripped.before, stripped.after);

@@ -3,14 +3,17 @@
 mod hosts;
 mod kernels;
 mod ready;
+mod restart;
 mod state;
 mod targets;
+mod transfer;
 
 use std::collections::BTreeMap;
 
 use wb_agent::{Worker, WorkerError};
 use wb_fleet::{Address, FleetError, Host, Options, Params, Program, connect_all};
 use wb_model::WorkerName;
+use wb_model::secrets::masked_fields;
 use wb_run::{Crew, Member};
 
 use self::hosts::{Asked, Place, asked};
@@ -21,7 +24,7 @@ use crate::error::Error;
 
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
-pub(crate) use self::state::{State, Unmet, localhost, profiles, put, shelf};
+pub(crate) use self::state::{State, Unmet, localhost, preflights, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";
@@ -33,6 +36,8 @@ pub(crate) struct Hosts {
     reached: BTreeMap<WorkerName, Reached>,
     /// Those that are not this machine.
     others: Vec<Host>,
+    /// How those are connected to.
+    options: Options,
 }
 
 /// How a machine was reached, and what is said of it.
@@ -44,12 +49,14 @@ struct Reached {
 }
 
 impl Hosts {
-    /// What is said of those where anything is: how each is reached, and its parameters.
+    /// What is said of those where anything is, as it is recorded: how each is reached, and its parameters.
     pub(crate) fn said(&self) -> BTreeMap<WorkerName, serde_json::Value> {
         let of = |(name, Reached { params, address }): (&WorkerName, &Reached)| {
             let address = address.as_ref().map(Address::to_string);
             let says_nothing = address.is_none() && *params == Params::default();
-            (!says_nothing).then(|| (name.clone(), serde_json::json!({ "address": address, "params": params })))
+            let recorded =
+                || serde_json::json!({ "address": address, "params": masked_fields(serde_json::json!(params)) });
+            (!says_nothing).then(|| (name.clone(), recorded()))
         };
         self.reached.iter().filter_map(of).collect()
     }
@@ -76,7 +83,11 @@ async fn assembled(
     let Asked { places, groups } = asked;
     if places.is_empty() {
         let reached = BTreeMap::from([(WorkerName::local(), of_this_machine(flags, &WorkerName::local())?)]);
-        return Ok(Hosts { crew: Crew::alone(Member::of(local().await?).await?), reached, others: Vec::new() });
+        let crew = match absent.is_empty() {
+            true => Crew::alone(Member::of(local().await?).await?),
+            false => Crew { absent, ..Crew::default() },
+        };
+        return Ok(Hosts { crew, reached, others: Vec::new(), options: options(flags) });
     }
     let mut crew = Crew { groups, absent, ..Crew::default() };
     let mut reached = BTreeMap::new();
@@ -97,7 +108,7 @@ async fn assembled(
     // In the order in which they were asked for: roles follow it.
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     crew.members.sort_by_key(|member| place_of(member.worker.name()));
-    Ok(Hosts { crew, reached, others })
+    Ok(Hosts { crew, reached, others, options: options(flags) })
 }
 
 /// What is said of this machine.
@@ -122,7 +133,8 @@ async fn reach(crew: &mut Crew, hosts: &[Host], flags: &HostFlags, console: &Con
         return Ok(());
     }
     let mut failed = Vec::new();
-    for connected in connect_all(hosts, &program()?, &options(flags)).await {
+    let options = Options { progress: transfer::progress(console), ..options(flags) };
+    for connected in connect_all(hosts, &program()?, &options).await {
         match connected {
             Ok(connected) => {
                 hosts::tell(&connected, console).await?;
@@ -154,18 +166,19 @@ pub(crate) async fn local() -> Result<Worker, Error> {
     Ok(Worker::local(&this_program()?).await?)
 }
 
-/// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told.
-pub(crate) async fn close(hosts: Hosts) -> Result<(), WorkerError> {
+/// Ends the agents of all workers; the first that did not end well. Of one that is lost the run has told. What an agent that
+/// was killed has left is removed by another one.
+pub(crate) async fn close(mut hosts: Hosts) -> Result<(), WorkerError> {
     let mut all = Ok(());
-    for Member { worker, .. } in hosts.crew.members {
-        let is_here = worker.agent_pid().is_some();
+    for Member { worker, .. } in std::mem::take(&mut hosts.crew.members) {
+        let (name, changed) = (worker.name().clone(), worker.changed());
+        let may_have_left = worker.agent_pid().is_some() || !changed.is_empty();
         let closed = worker.close().await;
-        // What an agent that was killed left is removed by the next one.
-        if closed.is_err()
-            && is_here
-            && let Ok(next) = local().await
-        {
-            next.close().await?;
+        if closed.is_err() && may_have_left {
+            match hosts.start_agent(&name, changed).await {
+                Ok(next) => next.close().await?,
+                Err(still) => Error::StillChanged { host: name, still }.warn(),
+            }
         }
         let lost = matches!(closed, Err(WorkerError::Lost { .. }));
         all = all.and(if lost { Ok(()) } else { closed });

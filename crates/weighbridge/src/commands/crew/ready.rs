@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tokio::sync::watch;
-use wb_agent::PutBack;
-use wb_model::Nanos;
+use wb_agent::{LeftBehind, PutBack};
+use wb_model::{Nanos, WorkerName};
 use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
 use wb_profile::script::Script;
@@ -21,9 +21,9 @@ use crate::error::Error;
 /// What is done to machines first.
 pub(crate) struct Ready {
     provisioners: Vec<Provisioner>,
-    host_script: Option<Script>,
+    host_scripts: Vec<Script>,
     reboot: Option<Nanos>,
-    worker_script: Option<Script>,
+    worker_scripts: Vec<Script>,
     limit: Nanos,
     /// How long a reboot may take.
     pub(crate) reboot_limit: Nanos,
@@ -34,23 +34,27 @@ impl Ready {
     pub(crate) fn read(flags: &ReadyFlags) -> Result<Self, Error> {
         let usage = |what: String| Error::Usage { what, help: "docs/provisioning.md has all of it".to_owned() };
         let provisioner = |text: &String| text.parse::<Provisioner>().map_err(|error| usage(error.to_string()));
-        let script = |given: &Option<String>| {
+        let scripts = |given: &Option<String>, packages: &[String]| {
             let read = given.as_deref().map(Script::read).transpose();
-            read.map_err(|error| usage(error.to_string()))
+            let install = (!packages.is_empty()).then(|| Script::of_packages(packages));
+            let all = read.map(|script| script.into_iter().chain(install).collect());
+            all.map_err(|error| usage(error.to_string()))
         };
+        let provisioners = flags.provisioner.iter().map(provisioner).collect::<Result<Vec<_>, _>>()?;
+        provisioners.iter().try_for_each(Provisioner::require_program).map_err(wb_run::RunError::from)?;
         Ok(Self {
-            provisioners: flags.provisioner.iter().map(provisioner).collect::<Result<_, _>>()?,
-            host_script: script(&flags.host_setup_script)?,
+            provisioners,
+            host_scripts: scripts(&flags.host_setup_script, &flags.host_rpms)?,
             reboot: flags.host_setup_script_reboot.then_some(flags.reboot_limit),
-            worker_script: script(&flags.worker_setup_script)?,
+            worker_scripts: scripts(&flags.worker_setup_script, &flags.worker_rpms)?,
             limit: flags.script_limit,
             reboot_limit: flags.reboot_limit,
         })
     }
 
-    /// Runs the script of workers on these: hosts, or guests that came to be since.
+    /// Runs the scripts of workers on these: hosts, or guests that came to be since.
     pub(crate) async fn set_up_workers(&self, folder: &Path, crew: &mut Crew) -> Result<(), Error> {
-        if let Some(script) = &self.worker_script {
+        for script in &self.worker_scripts {
             set_up_workers(folder, script, self.limit, crew, &mut tell).await?;
         }
         require_some(crew)
@@ -81,9 +85,10 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     };
     let mut hosts = assembled(asked, left_out, flags, console).await?;
     require_some(&hosts.crew)?;
-    tell_left_behind(&hosts).await?;
-    if let Some(script) = &ready.host_script {
-        let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot };
+    leave_out_changed(&mut hosts).await?;
+    for (at, script) in ready.host_scripts.iter().enumerate() {
+        let is_last = at + 1 == ready.host_scripts.len();
+        let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot.filter(|_| is_last) };
         let (program, options) = (program()?, options(flags));
         let ways = Ways { hosts: &hosts.others, program: &program, options: &options };
         set_up_hosts(folder, &setup, &ways, &mut hosts.crew, &mut tell).await?;
@@ -92,22 +97,46 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
     Ok(hosts)
 }
 
-/// Tells what runs that were killed had left changed on other hosts. Of this machine its agent tells.
-async fn tell_left_behind(hosts: &Hosts) -> Result<(), Error> {
-    for host in &hosts.others {
-        let Some(member) = hosts.crew.members.iter().find(|member| *member.worker.name() == host.name) else {
-            continue;
-        };
+/// Leaves out the hosts on which something of a run is still changed, since they are not what they would be described as;
+/// reports what runs that were killed had left on the others. Of this machine its agent reports that.
+///
+/// # Errors
+/// When no other host is left.
+async fn leave_out_changed(hosts: &mut Hosts) -> Result<(), Error> {
+    let mut last = None;
+    for member in hosts.crew.members.clone() {
+        let name = member.worker.name().clone();
         let left = member.worker.left_behind().await?;
-        for PutBack { what, how } in left.put_back {
-            crate::console::tell!("note: `{}`: a run that was killed had changed {what}: {how}", host.name);
+        if hosts.others.iter().any(|host| host.name == name) {
+            report_left_behind(&name, &left);
         }
-        if let Some(fault) = left.fault {
-            crate::console::tell!("warning: `{}`: {fault}", host.name);
-            crate::console::tell!("help: what is measured there may not be what the host is like by itself");
+        if let Some(still) = left.still_changed {
+            hosts.crew.leave(&name, still.to_string());
+            // Nothing was done with it: how it ends is of no interest.
+            let _ = member.worker.close().await;
+            if let Some(error) = last.replace(Error::StillChanged { host: name, still }) {
+                error.warn();
+            }
         }
     }
-    Ok(())
+    match last {
+        Some(error) if hosts.crew.members.is_empty() => Err(error),
+        last => {
+            last.iter().for_each(Error::warn);
+            Ok(())
+        }
+    }
+}
+
+/// Reports what runs that were killed had left changed on a host.
+pub(super) fn report_left_behind(host: &WorkerName, left: &LeftBehind) {
+    for PutBack { what, how } in &left.put_back {
+        crate::console::tell!("note: `{host}`: a run that was killed had changed {what}: {how}");
+    }
+    if let Some(fault) = &left.fault {
+        crate::console::tell!("warning: `{host}`: {fault}");
+        crate::console::tell!("help: what is measured there may not be what the host is like by itself");
+    }
 }
 
 async fn provisioned(ready: &Ready, asked: &Asked, flags: &HostFlags, folder: &Path) -> Result<LeftOut, Error> {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use futures_util::future::join_all;
 use wb_agent::{PutBack, Worker};
 use wb_model::{ProfileName, WorkerName};
-use wb_profile::{Applied, HostAt, Means, Named, Profile, ProfileError, Shelf, Standing, apply};
+use wb_profile::{Applied, HostAt, Means, Named, Preflight, Profile, ProfileError, Shelf, Standing, apply, preflight};
+use wb_run::crew::GuestConsole;
 use wb_run::{Crew, Member};
 use wb_sys::undo::Undone;
 
@@ -66,7 +67,8 @@ pub(crate) async fn put(
     unmet: Unmet,
     console: &Console,
 ) -> Result<State, Error> {
-    if named.profile.is_plain() {
+    let disables_smt = hosts.all().any(|(_, reached)| reached.params.disable_smt == Some(true));
+    if named.profile.is_plain() && !disables_smt {
         return Ok(State { crew: hosts.crew.clone(), standings: Vec::new(), applied: Vec::new() });
     }
     let (options, program, sets) = (super::options(flags), super::program()?, all_sets()?);
@@ -106,15 +108,33 @@ pub(crate) async fn put(
     }
 }
 
+/// Finds out on all hosts, at the same time, whether they can be put into a profile.
+pub(crate) async fn preflights(named: &Named, hosts: &Hosts, flags: &HostFlags) -> Result<Vec<Preflight>, Error> {
+    if named.profile.is_plain() {
+        return Ok(Vec::new());
+    }
+    let (options, program, sets) = (super::options(flags), super::program()?, all_sets()?);
+    let silent = |_: &WorkerName, _: String| {};
+    let means = Means { options: &options, program: &program, assets: &flags.paths, sets: &sets, told: &silent };
+    let each = hosts.all().map(|(member, reached)| {
+        let host = HostAt { worker: &member.worker, params: &reached.params, address: reached.address.as_ref() };
+        let means = &means;
+        async move { preflight(named, &host, means).await }
+    });
+    join_all(each).await.into_iter().map(|result| Ok(result?)).collect()
+}
+
 /// Has those measure that a host in its profile offers.
 async fn enter(crew: &mut Crew, host: &Member, applied: &Applied) -> Result<(), Error> {
     if applied.standing.profile.guests.is_none() {
-        crew.members.push(host.clone());
+        // The profile may have changed which CPUs are online.
+        crew.members.push(Member { address: host.address.clone(), ..Member::of(host.worker.clone()).await? });
         return Ok(());
     }
-    for (guest, made) in applied.guests.iter().zip(&applied.standing.guests) {
+    for (guest, made, path) in applied.guests() {
         let address = Some(made.address.clone());
-        crew.members.push(Member { address, ..Member::of(Worker::clone(guest)).await? });
+        let console = Some(GuestConsole { host: host.worker.clone(), path: path.to_owned() });
+        crew.members.push(Member { address, console, ..Member::of(Worker::clone(guest)).await? });
     }
     crew.below.push(host.clone());
     Ok(())
@@ -123,7 +143,7 @@ async fn enter(crew: &mut Crew, host: &Member, applied: &Applied) -> Result<(), 
 /// What a name of a host or group means: guests, where a host has some, are meant by its name.
 fn groups(crew: &mut Crew, hosts: &Hosts, applied: &[Applied]) {
     let guests = |host: &WorkerName| {
-        let of_host = applied.iter().find(|one| one.standing.host == *host && !one.guests.is_empty());
+        let of_host = applied.iter().find(|one| one.standing.host == *host && one.guests().next().is_some());
         of_host.map(|one| one.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
     };
     for (group, members) in &hosts.crew.groups {
@@ -144,19 +164,19 @@ impl State {
         join_all(self.applied.iter().map(Applied::consoles)).await.concat()
     }
 
-    /// Brings all hosts back, and says what is not as it was found; whether all is.
-    pub(crate) async fn revert(self) -> bool {
-        let mut well = true;
+    /// Brings all hosts back, and says what is not as it was found; the hosts that could not be brought back.
+    pub(crate) async fn revert(self) -> Vec<WorkerName> {
+        let mut failed = Vec::new();
         for result in join_all(self.applied.into_iter().map(one_back)).await {
             match result {
                 Ok((host, back)) => back.iter().for_each(|one| say_left(&host, one)),
                 Err(error) => {
                     warn(&error);
-                    well = false;
+                    failed.push(error.host);
                 }
             }
         }
-        well
+        failed
     }
 }
 

@@ -7,6 +7,7 @@ use wb_compare::variants::{Calibrated, CalibratedCase, Held, Question};
 use wb_model::TestName;
 use wb_plan::{Order, Plan, Request, Workers};
 use wb_profile::Named;
+use wb_record::{Event, Line, RunFolder};
 use wb_stats::Rule;
 use wb_study::Study;
 use wb_study::result::CellResult;
@@ -38,7 +39,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
         Ok(plan)
     })?;
     let question = asks.ok_or_else(|| Error::Kernel("no plan was made".to_owned()))?;
-    let told = told(&measured.study, question, args)?;
+    let mut told = told(&measured.study, question, args)?;
+    told.added = added(&RunFolder::open(&folder)?.lines()?);
     tell(&Held::Calibrated(told), &folder, &args.one, console)?;
     Ok(measured.exit().unwrap_or(Exit::Fine))
 }
@@ -70,6 +72,25 @@ fn plan(args: &CalibrateArgs, asked: &Asked, workers: &Workers, named: &Named) -
     Ok(plan)
 }
 
+/// The serials with attempts in the last entry of a run; none where no earlier entry has any.
+fn added(lines: &[Line]) -> Vec<String> {
+    let mut entries: Vec<BTreeSet<String>> = Vec::new();
+    for line in lines {
+        match &line.event {
+            Event::EntryStarted { .. } => entries.push(BTreeSet::new()),
+            Event::AttemptEnded(ended) => {
+                entries.last_mut().map(|serials| serials.insert(ended.cell.serial.to_string()));
+            }
+            _ => {}
+        }
+    }
+    entries.retain(|serials| !serials.is_empty());
+    match entries.split_last() {
+        Some((last, before)) if !before.is_empty() => last.iter().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What came of it, from all that the folder has.
 fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calibrated, Error> {
     let options = Options { each: usize::from(args.samples), threshold: args.one.threshold, rate: ERROR_RATE / 100.0 };
@@ -88,7 +109,7 @@ fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calib
         Ok(CalibratedCase { case, runs: runs.len(), boots, calibration })
     };
     let cases = cases.into_iter().map(case).collect::<Result<_, Error>>()?;
-    Ok(Calibrated { samples_each: options.each, question, cases })
+    Ok(Calibrated { samples_each: options.each, question, cases, added: Vec::new() })
 }
 
 /// The samples of runs in their order, and of how many boots they are.

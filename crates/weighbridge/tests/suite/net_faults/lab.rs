@@ -171,6 +171,7 @@ impl Lab {
             .current_dir(self.folder.path())
             .env("WEIGHBRIDGE_NET_TOKEN", token())
             .env("TMPDIR", self.folder.path())
+            .env("WEIGHBRIDGE_LOCKS", self.folder.path())
             .stdin(Stdio::null());
         command
     }

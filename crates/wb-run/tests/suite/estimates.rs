@@ -1,0 +1,122 @@
+//! What a plan says of its duration, beside what measuring takes on a simulated worker.
+
+use std::time::Duration;
+
+use wb_test_worker::FakeProcess;
+
+use crate::testbed::{FIGURE, TestBed, paused, seconds};
+
+/// A test whose command takes two seconds and says so.
+fn two_seconds() -> String {
+    FIGURE.replace("name = \"figure\"\nsummary", "name = \"two\"\nestimate = \"2s\"\nsummary")
+}
+
+/// A worker whose commands take so long, and print figures that differ by so many percent.
+fn bed(lasting: Duration, percent: u32) -> TestBed {
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let mut bed = TestBed::new(move |_| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let figure = 100.0 * (1.0 + f64::from(number % 2 * percent) / 100.0);
+        FakeProcess::printing(format!("figure: {figure}\n")).lasting(lasting)
+    });
+    bed.define(&two_seconds());
+    bed
+}
+
+#[test]
+fn a_quiet_cell_takes_the_least_that_its_plan_says() {
+    paused(async {
+        let bed = bed(Duration::from_secs(2), 0);
+        let duration = bed.plan(&["two"]).await.duration();
+        bed.measure(&["two"]).await;
+        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (14.0, 14.0));
+    });
+}
+
+#[test]
+fn a_noisy_cell_takes_the_most_that_its_plan_says() {
+    paused(async {
+        let bed = bed(Duration::from_secs(2), 50);
+        let duration = bed.plan(&["two"]).await.duration();
+        bed.measure(&["two"]).await;
+        assert_eq!((bed.measured_seconds(), duration.most.seconds()), (62.0, 62.0));
+    });
+}
+
+#[test]
+fn a_budget_cuts_both() {
+    paused(async {
+        let mut bed = bed(Duration::from_secs(2), 50);
+        bed.sampling.budget = Some(seconds(9));
+        let duration = bed.plan(&["two"]).await.duration();
+        bed.measure(&["two"]).await;
+        let (least, most) = (duration.least.seconds(), duration.most.seconds());
+        assert_eq!((bed.measured_seconds(), least, most), (10.0, 10.0, 10.0));
+    });
+}
+
+#[test]
+fn the_usual_budget_ends_a_long_noisy_cell_after_its_fewest_samples() {
+    paused(async {
+        for (each, least, most) in [(60, 420.0, 600.0), (120, 840.0, 840.0)] {
+            let mut bed = bed(Duration::from_secs(each), 50);
+            bed.define(&two_seconds().replace("2s", &format!("{each}s")));
+            let duration = bed.plan(&["two"]).await.duration();
+            bed.measure(&["two"]).await;
+            assert_eq!((duration.least.seconds(), duration.most.seconds()), (least, most));
+            assert_eq!(bed.measured_seconds(), most);
+        }
+    });
+}
+
+#[test]
+fn a_set_of_samples_and_cells_beside_each_other_are_added_up() {
+    paused(async {
+        let mut bed = bed(Duration::from_secs(2), 0);
+        bed.sampling.warm_up = 2;
+        bed.sampling.min_samples = 7;
+        let duration = bed.plan(&["two:n=[1,2,3]"]).await.duration();
+        bed.measure(&["two:n=[1,2,3]"]).await;
+        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (54.0, 54.0));
+    });
+}
+
+#[test]
+fn a_command_that_is_given_its_time_takes_that() {
+    paused(async {
+        let text =
+            FIGURE.replace("\"{n}\"", "\"{n}\", \"{seconds}\"").replace("name = \"figure\"\ns", "name = \"timed\"\ns");
+        let mut bed = bed(Duration::from_secs(5), 0);
+        bed.define(&text);
+        let duration = bed.plan(&["timed"]).await.duration();
+        bed.measure(&["timed"]).await;
+        assert_eq!((bed.measured_seconds(), duration.least.seconds()), (35.0, 35.0));
+    });
+}
+
+#[test]
+fn calibrated_work_is_found_probed_and_done_in_about_the_time_of_its_plan() {
+    paused(async {
+        let text =
+            FIGURE.replace("\"{n}\"", "\"{n}\", \"{work}\"").replace("name = \"figure\"\ns", "name = \"worked\"\ns");
+        let mut bed = TestBed::new(|command| {
+            let work: u64 = command.argv.last().unwrap().parse().unwrap();
+            FakeProcess::printing("figure: 10\n").lasting(Duration::from_millis(work))
+        });
+        bed.define(&text);
+        let duration = bed.plan(&["worked"]).await.duration();
+        bed.measure(&["worked"]).await;
+        let ratio = bed.measured_seconds() / duration.least.seconds();
+        assert!((0.97..1.03).contains(&ratio), "{} s, {duration:?}", bed.measured_seconds());
+    });
+}
+
+#[test]
+fn a_command_of_which_nothing_says_how_long_it_takes_has_no_duration() {
+    paused(async {
+        let bed = bed(Duration::from_secs(2), 0);
+        let plan = bed.plan(&["figure", "two"]).await;
+        let estimated: Vec<bool> = plan.cells.iter().map(|cell| cell.is_estimated).collect();
+        assert_eq!((estimated, plan.duration().least.seconds()), (vec![false, true], 14.0));
+    });
+}

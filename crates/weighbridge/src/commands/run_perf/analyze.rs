@@ -1,0 +1,38 @@
+//! `analyze-perf` as `analyze`, `model fit` and `model rebase`.
+
+use super::{Translation, build, option, path};
+use crate::cli::run_perf::AnalyzePerfArgs;
+use crate::error::Error;
+
+/// One command for each file that is to be written; the table on standard output where there is none.
+pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
+    let builds = args.results.iter().map(|result| build::folder(result)).collect::<Result<Vec<_>, _>>()?;
+    let models = [("--linear", &args.linear_regression), ("--stddev", &args.stddev_linear_regression)];
+    let writes_model = models.iter().any(|(_, file)| file.is_some());
+    if !writes_model && args.rebase_model.is_some() {
+        return Err(Error::Usage {
+            what: "--rebase-model moves a model, and no file is named for it".to_owned(),
+            help: "name one with --linear-regression or --stddev-linear-regression".to_owned(),
+        });
+    }
+    let mut commands = Vec::new();
+    if args.csv.is_some() || !writes_model {
+        let output = option("--output", args.csv.as_deref().map(path));
+        let words = ["analyze", "--primary"].map(str::to_owned).into_iter().chain(output);
+        commands.push(words.chain(["--".to_owned()]).chain(builds.clone()).collect());
+    }
+    for (kind, file) in models {
+        let Some(file) = file else { continue };
+        let mut words: Vec<String> = ["model", if args.rebase_model.is_some() { "rebase" } else { "fit" }, kind]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(option("--output", Some(path(file))))
+            .chain(option("--tolerance", args.tolerance))
+            .chain(["--".to_owned()])
+            .collect();
+        words.extend(args.rebase_model.as_deref().map(path));
+        words.extend(builds.clone());
+        commands.push(words);
+    }
+    Ok(Translation { commands, notes: Vec::new() })
+}

@@ -1,0 +1,66 @@
+//! Builds as run-perf's users name them.
+
+use std::path::Path;
+
+use crate::error::Error;
+
+/// A build of `compare-perf`, `[NAME:]FOLDER`: what follows the first colon is the folder where there is such a one.
+pub(super) fn named(text: &str) -> Result<String, Error> {
+    match text.split_once(':') {
+        Some((name, folder)) if Path::new(folder).exists() => {
+            if name.is_empty() || name.contains(['/', '=']) {
+                let what = format!("invalid name `{name}` of a build: expected a name without `/` and `=`");
+                return Err(Error::Usage { what, help: format!("write `NAME:{folder}`") });
+            }
+            Ok(format!("{name}={}", single(folder)?))
+        }
+        Some((_, folder)) if !Path::new(text).exists() => Err(Error::Usage {
+            what: format!("cannot read `{text}`: neither `{folder}` nor `{text}` exists"),
+            help: "a build is written FOLDER or NAME:FOLDER".to_owned(),
+        }),
+        _ => folder(Path::new(text)),
+    }
+}
+
+/// A build that is one folder, as `compare` and its relatives take it.
+pub(super) fn folder(path: &Path) -> Result<String, Error> {
+    let text = single(&super::path(path))?;
+    // What stands before a `=` would be a name.
+    let has_name = text.split('/').next().is_some_and(|first| first.contains('='));
+    Ok(if has_name { format!("./{text}") } else { text })
+}
+
+/// The path of one folder; commas separate several.
+fn single(text: &str) -> Result<String, Error> {
+    match text.contains(',') {
+        false => Ok(text.to_owned()),
+        true => Err(Error::Usage {
+            what: format!("invalid folder `{text}`: commas separate runs of one build"),
+            help: "rename it, or name a link to it".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_separates_a_name_where_a_folder_follows() {
+        let lab = tempfile::tempdir().unwrap();
+        let [plain, colon, equals] = ["plain", "with:colon", "a=b"].map(|name| {
+            let path = lab.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path.display().to_string()
+        });
+        assert_eq!(named(&plain).unwrap(), plain);
+        assert_eq!(named(&format!("old:{plain}")).unwrap(), format!("old={plain}"));
+        assert_eq!(named(&colon).unwrap(), colon);
+        // The name of the folder itself is no first part of the path.
+        assert_eq!(named(&equals).unwrap(), equals);
+        assert_eq!(folder(Path::new("a=b")).unwrap(), "./a=b");
+        assert!(named("old:/no/such").unwrap_err().to_string().contains("neither `/no/such` nor `old:/no/such`"));
+        assert!(named(&format!("a=b:{plain}")).is_err() && named(&format!(":{plain}")).is_err());
+        assert!(folder(Path::new("a,b")).unwrap_err().to_string().contains("commas"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Profiles as run-perf's users type them: `DefaultLibvirt:{"RUNPERF_TESTS": ["fio"]}`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::test::{self, NAME, Test, safe, with_params};
+use crate::error::Error;
+
+/// The profile that run-perf has where none is named.
+const DEFAULT: &str = "default";
+/// Numbers that run-perf takes as texts, too.
+const NUMBERS: [&str; 3] = ["force-guest-cpus", "force-guest-mem", "force-no-vms"];
+
+/// A profile as this program takes it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Profile {
+    /// Its name and parameters in one word; none of the default one.
+    pub(super) word: Option<String>,
+    /// Differences from run-perf, a sentence each.
+    pub(super) notes: Vec<String>,
+    /// Whether guests measure in it.
+    pub(super) has_guests: bool,
+    /// The tests of its own.
+    pub(super) tests: Vec<Test>,
+}
+
+/// Reads `NAME` or `NAME:JSON`. `addresses` are those of the hosts, `folders` have what belongs to them.
+pub(super) fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<Profile, Error> {
+    let (name, given) = with_params("profile", text)?;
+    let mut profile = Profile { has_guests: name.contains("Libvirt") || name == "Overcommit1_5", ..Profile::default() };
+    let mut params = Map::new();
+    for (key, value) in given {
+        match key.as_str() {
+            "RUNPERF_TESTS" => {
+                profile.tests = tests(&name, &value)?;
+                params.insert("tests".to_owned(), profile.tests.iter().map(|test| test.spec.clone()).collect());
+            }
+            NAME => {
+                params.insert("name".to_owned(), Value::String(safe(&text_of(&value))));
+            }
+            "__KEEP_ASSETS__" => profile.notes.push(format!(
+                "`{key}` of `{name}` has no effect: images always stay in the cache, and `weighbridge clean` removes them"
+            )),
+            "xml_suffix" => {
+                params.insert("xml".to_owned(), Value::String(definition(&text_of(&value))));
+            }
+            "rc_local_file" | "rc_local_file_params" => {
+                return Err(Error::Usage {
+                    what: format!("`{key}` of `{name}` is not supported: no host's rc.local is changed"),
+                    help: "write a profile of your own with [[commands]]: docs/profiles.md".to_owned(),
+                });
+            }
+            _ => {
+                let key = key.replace('_', "-");
+                let value = if NUMBERS.contains(&key.as_str()) { number(value) } else { value };
+                params.insert(key, value);
+            }
+        }
+    }
+    // run-perf's own definition of the tuned guest, where its user has one for these hosts.
+    let suffix = "-tuned";
+    if name == "TunedLibvirt" && !params.contains_key("xml") && has_definition(suffix, addresses, folders) {
+        params.insert("xml".to_owned(), Value::String(definition(suffix)));
+    }
+    profile.word = match (name.as_str(), params.is_empty()) {
+        (DEFAULT, true) => None,
+        (DEFAULT, false) => Some(format!("Localhost:{}", Value::Object(params))),
+        (name, true) => Some(name.to_owned()),
+        (name, false) => Some(format!("{name}:{}", Value::Object(params))),
+    };
+    Ok(profile)
+}
+
+/// The tests of a profile's own: names, names with parameters, and `$@` for those of the command line.
+fn tests(profile: &str, value: &Value) -> Result<Vec<Test>, Error> {
+    let one = |entry: &Value| match entry {
+        Value::String(all) if all == "$@" => Ok(Test { spec: all.clone(), ..Test::default() }),
+        Value::String(name) => test::test(name, Map::new()),
+        Value::Array(pair) => match &pair[..] {
+            [Value::String(name)] => test::test(name, Map::new()),
+            [Value::String(name), Value::Object(params)] => test::test(name, params.clone()),
+            _ => Err(wrong_tests(profile, entry)),
+        },
+        _ => Err(wrong_tests(profile, entry)),
+    };
+    match value {
+        Value::Array(list) => list.iter().map(one).collect(),
+        name @ Value::String(_) => Ok(vec![one(name)?]),
+        other => Err(wrong_tests(profile, other)),
+    }
+}
+
+fn wrong_tests(profile: &str, entry: &Value) -> Error {
+    Error::Usage {
+        what: format!("invalid `RUNPERF_TESTS` of `{profile}`: {entry} is no test"),
+        help: format!("a test is NAME or [NAME, PARAMETERS]: {}", json!(["fio", "$@", ["uperf", {"runtime": 10}]])),
+    }
+}
+
+/// Where the XML of a host's guest lies in an asset folder.
+fn definition(suffix: &str) -> String {
+    format!("libvirt/%(address)s{suffix}.xml")
+}
+
+fn has_definition(suffix: &str, addresses: &[String], folders: &[PathBuf]) -> bool {
+    let file = |folder: &Path, address: &String| folder.join(definition(suffix).replace("%(address)s", address));
+    addresses.iter().any(|address| folders.iter().any(|folder| file(folder, address).is_file()))
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A number that stands in quotes.
+fn number(value: Value) -> Value {
+    let number = value.as_str().and_then(|text| text.trim().parse::<u64>().ok());
+    number.map_or(value, Value::from)
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    fn word(text: &str) -> String {
+        translate(text, &[], &[]).unwrap().word.unwrap_or_default()
+    }
+
+    #[test]
+    fn keys_of_run_perf_become_parameters() {
+        let all = [
+            "Localhost",
+            "default",
+            r#"default:{"RUNPERF_TESTS":["fio"]}"#,
+            r#"DefaultLibvirt:{"force_guest_cpus":"2","force_no_vms":1,"qemu_bin":"/opt/qemu","__NAME__":"My VM"}"#,
+            r#"TunedLibvirt:{"xml_suffix":"-big","irqbalance":false,"grub_args":["nosmt"]}"#,
+            r#"Localhost:{"RUNPERF_TESTS":["$@","linpack",["fio",{"type":"read","runtime":"1"}]]}"#,
+        ];
+        insta::assert_snapshot!(all.map(word).join("\n"), @r#"
+        Localhost
+
+        Localhost:{"tests":["fio:ramptime=10,runtime=180,samples=3,test-types=[read,write,rw]"]}
+        DefaultLibvirt:{"force-guest-cpus":2,"force-no-vms":1,"qemu-bin":"/opt/qemu","name":"My_VM"}
+        TunedLibvirt:{"xml":"libvirt/%(address)s-big.xml","irqbalance":false,"grub-args":["nosmt"]}
+        Localhost:{"tests":["$@","linpack:run-samples=3","fio:ramptime=10,runtime=1,samples=3,test-types=read"]}
+        "#);
+    }
+
+    #[test]
+    fn a_definition_for_a_host_is_used() {
+        let lab = tempfile::tempdir().unwrap();
+        std::fs::create_dir(lab.path().join("libvirt")).unwrap();
+        std::fs::write(lab.path().join("libvirt/10.0.0.1-tuned.xml"), "<domain/>").unwrap();
+        let of = |address: &str| {
+            translate("TunedLibvirt", &[address.to_owned()], &[lab.path().to_owned()]).unwrap().word.unwrap()
+        };
+        assert_eq!(of("10.0.0.1"), r#"TunedLibvirt:{"xml":"libvirt/%(address)s-tuned.xml"}"#);
+        assert_eq!(of("10.0.0.2"), "TunedLibvirt");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let message = |text: &str| translate(text, &[], &[]).unwrap_err().to_string();
+        assert!(message(r#"Localhost:{"rc_local_file":"x"}"#).contains("is not supported"));
+        assert_eq!(
+            message(r#"Localhost:{"RUNPERF_TESTS":[1]}"#),
+            "invalid `RUNPERF_TESTS` of `Localhost`: 1 is no test"
+        );
+        assert!(message("Localhost:{").contains("cannot be read"));
+        assert_eq!(translate(r#"X:{"__KEEP_ASSETS__":"yes"}"#, &[], &[]).unwrap().notes.len(), 1);
+    }
+}

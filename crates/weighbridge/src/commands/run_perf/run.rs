@@ -1,0 +1,170 @@
+//! `run-perf` as `run`, or as `plan` where nothing is to be measured.
+
+use std::path::PathBuf;
+
+use super::{Translation, flag, option, path, profile, test, tools};
+use crate::cli::run_perf::RunPerfArgs;
+use crate::error::Error;
+
+/// Addresses of this machine, which run-perf reaches over ssh as any other. So it is here where it has a host file.
+const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What `run` is to do.
+pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
+    let mut notes = Vec::new();
+    let hosts: Vec<Host> = args.hosts.iter().map(|text| Host::parse(text)).collect();
+    let addresses: Vec<String> = hosts.iter().map(|host| host.address.clone()).collect();
+    let tests = args.tests.iter().map(|text| test::translate(text)).collect::<Result<Vec<_>, _>>()?;
+    let profiles = args.profiles.iter().map(|text| profile::translate(text, &addresses, &args.paths));
+    let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
+    notes.extend(
+        tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests)).flat_map(|test| test.notes.clone()),
+    );
+    notes.extend(profiles.iter().flat_map(|profile| profile.notes.clone()));
+
+    let mut words = vec![if args.plan { "plan" } else { "run" }.to_owned()];
+    words.extend(profiles.iter().flat_map(|profile| option("--profiles", profile.word.clone())));
+    words.extend(hosts.iter().flat_map(|host| option("--hosts", Some(host.word(&args.paths)))));
+    words.extend(args.paths.iter().flat_map(|folder| option("--paths", Some(path(folder)))));
+    words.extend(option("--force-params", args.force_params.clone()));
+    words.extend(option("--distro", args.distro.clone()));
+    words.extend(option("--guest-distro", args.guest_distro.clone()));
+    words.extend(option("--attempts", args.retry_tests));
+    words.extend(
+        commands_around(args, &tests, &profiles, &mut notes)?.iter().flat_map(|tool| option("--tool", Some(tool))),
+    );
+    if !args.plan {
+        words.extend(preparation(args));
+    }
+    words.push("--".to_owned());
+    words.extend(tests.iter().map(|test| test.spec.clone()));
+    notes.extend(differences(args, &tests, &profiles));
+    Ok(Translation { commands: vec![words], notes })
+}
+
+/// What is done to machines first, and where it is recorded.
+fn preparation(args: &RunPerfArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(option("--provisioner", args.provisioner.clone()));
+    words.extend(option("--host-setup-script", args.host_setup_script.clone()));
+    words.extend(args.host_rpms.iter().flat_map(|package| option("--host-rpms", Some(package))));
+    words.extend(flag("--host-setup-script-reboot", args.host_setup_script_reboot));
+    words.extend(option("--worker-setup-script", args.worker_setup_script.clone()));
+    words.extend(args.worker_rpms.iter().flat_map(|package| option("--worker-rpms", Some(package))));
+    let metadata = args.metadata.iter().filter(|(key, _)| key != TOOLS);
+    words.extend(metadata.flat_map(|(key, value)| option("--metadata", Some(format!("{key}={value}")))));
+    let named_after_time = || format!("result_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
+    words.extend(option("--into", Some(args.output.as_deref().map_or_else(named_after_time, path))));
+    words
+}
+
+/// The metadata that names pbench's tools.
+const TOOLS: &str = "pbench_tools";
+
+/// The commands around samples: a test's own before those of the metadata. All tests get the same.
+fn commands_around(
+    args: &RunPerfArgs,
+    tests: &[test::Test],
+    profiles: &[profile::Profile],
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, Error> {
+    let all =
+        || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests)).filter(|test| test.spec != "$@");
+    let mut commands: Vec<String> = Vec::new();
+    for tool in all().filter_map(|test| test.tools.as_ref()).flatten() {
+        if !commands.contains(tool) {
+            commands.push(tool.clone());
+        }
+    }
+    if !commands.is_empty() {
+        if all().count() > 1 {
+            notes.push("`pbench_tools` of one test run around the samples of all tests".to_owned());
+        }
+        return Ok(commands);
+    }
+    let Some((_, json)) = args.metadata.iter().find(|(key, _)| key == TOOLS) else { return Ok(Vec::new()) };
+    let list = serde_json::from_str(json).map_err(|error| Error::Usage {
+        what: format!("invalid metadata `{TOOLS}`: the JSON cannot be read: {error}"),
+        help: format!("such as `{TOOLS}=[\"sar\", \"iostat:--interval=3\"]`"),
+    })?;
+    tools::translate(&list, notes)
+}
+
+/// What is not as in run-perf, a sentence each.
+fn differences(args: &RunPerfArgs, tests: &[test::Test], profiles: &[profile::Profile]) -> Vec<String> {
+    let mut all = Vec::new();
+    if !args.default_passwords.is_empty() {
+        all.push(
+            "--default-passwords has no effect: ssh logs in with your keys (`ssh-copy-id root@ADDRESS` installs one)"
+                .to_owned(),
+        );
+    }
+    if args.keep_tmp_files {
+        all.push("--keep-tmp-files has no effect: what the tests leave is in the results folder".to_owned());
+    }
+    if args.metadata.iter().any(|(key, _)| key == "pbench_server_publish") {
+        all.push(
+            "`pbench_server_publish` publishes nothing: name a command with --publish of `weighbridge run`".to_owned(),
+        );
+    }
+    let measured = || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests));
+    if measured().any(|test| test.is_served) && profiles.iter().any(|profile| profile.has_guests) {
+        all.push("uperf measures between guests, or within one; run-perf's server is on the host".to_owned());
+    }
+    let per_worker = |test: &test::Test| test.spec.contains(wb_plan::WORKER_CPUS);
+    if measured().any(per_worker) {
+        all.push(
+            "`__PER_WORKER_CPUS__` is the number of CPUs that a worker has; where guests have more CPUs together than \
+             guest_cpus, run-perf's number is smaller"
+                .to_owned(),
+        );
+    }
+    all
+}
+
+/// A host of run-perf's: `[NAME:]ADDRESS`.
+struct Host {
+    name: Option<String>,
+    address: String,
+}
+
+impl Host {
+    fn parse(text: &str) -> Self {
+        match text.split_once(':').filter(|_| !HERE.contains(&text)) {
+            Some((name, address)) => Self { name: Some(name.to_owned()), address: address.to_owned() },
+            None => Self { name: None, address: text.to_owned() },
+        }
+    }
+
+    /// As this program takes it. run-perf logs in as root.
+    fn word(&self, folders: &[PathBuf]) -> String {
+        let has_file = folders.iter().any(|folder| folder.join(format!("hosts/{}.yaml", self.address)).is_file());
+        let address = match self.address.as_str() {
+            here if HERE.contains(&here) && !has_file => {
+                return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));
+            }
+            other if other.contains('@') => other.to_owned(),
+            other => format!("root@{other}"),
+        };
+        self.name.as_ref().map_or_else(|| address.clone(), |name| format!("{name}:{address}"))
+    }
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    #[test]
+    fn hosts_are_reached_as_root_and_this_machine_directly_unless_it_has_a_file() {
+        let lab = tempfile::tempdir().unwrap();
+        let word = |text: &str| Host::parse(text).word(&[lab.path().to_owned()]);
+        let all = ["10.0.0.1", "a:lab.example.org", "a:me@lab", "localhost", "here:127.0.0.1", "::1"];
+        assert_eq!(
+            all.map(word),
+            ["root@10.0.0.1", "a:root@lab.example.org", "a:me@lab", "localhost:local", "here:local", "localhost:local"]
+        );
+        std::fs::create_dir(lab.path().join("hosts")).unwrap();
+        std::fs::write(lab.path().join("hosts/127.0.0.1.yaml"), "disable_smt: true\n").unwrap();
+        assert_eq!(word("here:127.0.0.1"), "here:root@127.0.0.1");
+    }
+}

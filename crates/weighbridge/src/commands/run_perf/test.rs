@@ -1,0 +1,352 @@
+//! Tests as run-perf's users type them, `fio:{"type": "read"}`: pbench's parameters, units and lists, and run-perf's
+//! defaults, become a test of this program.
+//!
+//! Sources: run-perf's `runperf/tests.py` and job files, and the options of pbench-fio, pbench-uperf and pbench-linpack.
+
+use serde_json::{Map, Value};
+
+use super::tools;
+use crate::error::Error;
+
+/// A value that run-perf replaces by the number of CPUs of a worker.
+const PER_WORKER_CPUS: &str = "__PER_WORKER_CPUS__";
+/// The key that names a test or profile.
+pub(super) const NAME: &str = "__NAME__";
+
+/// The test of run-perf's that this program does not have.
+const LIBBLKIO: &str = "fio-libblkio";
+
+/// What a value of pbench's is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One value, in a unit that both have.
+    Plain,
+    /// Values with commas between them.
+    List,
+    /// The same, numbers being KiB.
+    Kib,
+    /// A number of MiB.
+    Mib,
+    /// `y` or `n`.
+    Flag,
+}
+
+/// A test of pbench's.
+struct Pbench {
+    name: &'static str,
+    params: &'static [(&'static str, Kind)],
+    /// run-perf's values of what is not given.
+    defaults: &'static [(&'static str, &'static str)],
+}
+
+const FIO: [(&str, Kind); 22] = [
+    ("test-types", Kind::List),
+    ("direct", Kind::Plain),
+    ("sync", Kind::Plain),
+    ("rate-iops", Kind::Plain),
+    ("runtime", Kind::Plain),
+    ("ramptime", Kind::Plain),
+    ("block-sizes", Kind::Kib),
+    ("file-size", Kind::Mib),
+    ("targets", Kind::List),
+    ("job-mode", Kind::Plain),
+    ("ioengine", Kind::Plain),
+    ("iodepth", Kind::Plain),
+    ("config", Kind::Plain),
+    ("tool-group", Kind::Plain),
+    ("numjobs", Kind::Plain),
+    ("job-file", Kind::Plain),
+    ("pre-iteration-script", Kind::Plain),
+    ("samples", Kind::Plain),
+    ("max-stddev", Kind::Plain),
+    ("max-failures", Kind::Plain),
+    ("histogram-interval-sec", Kind::Plain),
+    ("sysinfo", Kind::List),
+];
+
+const UPERF: [(&str, Kind); 16] = [
+    ("test-types", Kind::List),
+    ("runtime", Kind::Plain),
+    ("message-sizes", Kind::List),
+    ("protocols", Kind::List),
+    ("instances", Kind::List),
+    ("server-nodes", Kind::Plain),
+    ("client-nodes", Kind::Plain),
+    ("samples", Kind::Plain),
+    ("max-stddev", Kind::Plain),
+    ("max-failures", Kind::Plain),
+    ("start-iteration-num", Kind::Plain),
+    ("log-response-times", Kind::Flag),
+    ("config", Kind::Plain),
+    ("tool-group", Kind::Plain),
+    ("tool-label-pattern", Kind::Plain),
+    ("sysinfo", Kind::List),
+];
+
+const LINPACK: [(&str, Kind); 12] = [
+    ("threads", Kind::List),
+    ("run-samples", Kind::Plain),
+    ("samples", Kind::Plain),
+    ("problem-sizes", Kind::List),
+    ("leading-dimensions", Kind::List),
+    ("alignment-values", Kind::List),
+    ("linpack-binary", Kind::Plain),
+    ("use-omp", Kind::Flag),
+    ("kmp-affinity", Kind::Plain),
+    ("numactl-args", Kind::Plain),
+    ("lininput-header", Kind::Plain),
+    ("lininput-subheader", Kind::Plain),
+];
+
+const PBENCH: [Pbench; 4] = [
+    Pbench {
+        name: "fio",
+        params: &FIO,
+        defaults: &[("test-types", "read,write,rw"), ("ramptime", "10"), ("runtime", "180"), ("samples", "3")],
+    },
+    // Of the job file of run-perf, and of pbench-fio.
+    Pbench { name: "fio-nbd", params: &FIO, defaults: &[("ramptime", "5"), ("runtime", "30"), ("samples", "5")] },
+    Pbench {
+        name: "uperf",
+        params: &UPERF,
+        defaults: &[
+            ("test-types", "stream"),
+            ("runtime", "60"),
+            ("samples", "3"),
+            ("protocols", "tcp"),
+            ("message-sizes", "1,64,16384"),
+        ],
+    },
+    Pbench { name: "linpack", params: &LINPACK, defaults: &[("samples", "3")] },
+];
+
+/// A test as this program takes it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Test {
+    /// Its name and parameters in one word.
+    pub(super) spec: String,
+    /// The tools that run around its samples, a command line each; none where none are named.
+    pub(super) tools: Option<Vec<String>>,
+    /// Differences from run-perf, a sentence each.
+    pub(super) notes: Vec<String>,
+    /// Whether it has a server, which run-perf starts on the host of a guest.
+    pub(super) is_served: bool,
+}
+
+/// Reads `NAME` or `NAME:JSON`.
+pub(super) fn translate(text: &str) -> Result<Test, Error> {
+    let (name, params) = with_params("test", text)?;
+    test(&name, params)
+}
+
+/// A test by its name and parameters.
+pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Error> {
+    if name == LIBBLKIO {
+        return Err(Error::Usage {
+            what: format!("`{name}` is not supported: no vhost-user-blk export is made for fio's libblkio engine"),
+            help: "`fio-nbd` measures an export of qemu-nbd; for an export that runs already, `fio` takes a job file: \
+                   `weighbridge run fio:job-file=FILE,ioengine=libblkio`"
+                .to_owned(),
+        });
+    }
+    let mut test = Test { is_served: name == "uperf", ..Test::default() };
+    let mut words = Vec::new();
+    if let Some(label) = given.remove(NAME).filter(|label| *label != Value::String(String::new())) {
+        words.push(format!("id={}", safe(&text_of(&label))));
+    }
+    if let Some(list) = given.remove("pbench_tools") {
+        test.tools = Some(tools::translate(&list, &mut test.notes)?);
+    }
+    let special: Vec<String> = given.keys().filter(|key| key.starts_with("__")).cloned().collect();
+    for key in special {
+        given.remove(&key);
+        test.notes.push(format!("`{key}` of `{name}` has no effect"));
+    }
+    match PBENCH.iter().find(|pbench| pbench.name == name) {
+        Some(pbench) => words.extend(pbench.words(given)?),
+        None => words.extend(given.iter().map(|(key, value)| format!("{key}={}", spelled(value)))),
+    }
+    test.spec = if words.is_empty() { name.to_owned() } else { format!("{name}:{}", words.join(",")) };
+    Ok(test)
+}
+
+impl Pbench {
+    /// Its parameters as this program spells them, sorted by name.
+    fn words(&self, given: Map<String, Value>) -> Result<Vec<String>, Error> {
+        let mut words = std::collections::BTreeMap::new();
+        for (key, value) in given {
+            let (name, kind) = self.param(&key);
+            let value = text_values(&value);
+            // An empty value is none for pbench.
+            if value.iter().all(String::is_empty) {
+                continue;
+            }
+            if words.insert(name.clone(), kind.spelled(&value)).is_some() {
+                let what = format!("`{name}` of `{}` is given twice", self.name);
+                return Err(Error::Usage { what, help: "give it once".to_owned() });
+            }
+        }
+        for (name, value) in self.defaults {
+            let (name, kind) = self.param(name);
+            words.entry(name).or_insert_with(|| kind.spelled(&[(*value).to_owned()]));
+        }
+        Ok(words.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
+    }
+
+    /// The parameter of a name: `_` is `-`, `type` is `test-types`, and the beginning of one name alone is that name, as
+    /// for pbench's scripts. What is none of pbench's stays as it is.
+    fn param(&self, key: &str) -> (String, Kind) {
+        let key = key.replace('_', "-");
+        let name = if key == "type" || key == "types" { "test-types" } else { &key };
+        let exact = self.params.iter().find(|(one, _)| *one == name);
+        let mut started = self.params.iter().filter(|(one, _)| one.starts_with(name));
+        let found = exact.or_else(|| started.next().filter(|_| started.next().is_none()));
+        match found {
+            // run-perf's name for the same.
+            Some(("samples", kind)) if self.name == "linpack" => ("run-samples".to_owned(), *kind),
+            Some((name, kind)) => ((*name).to_owned(), *kind),
+            None => (key, Kind::Plain),
+        }
+    }
+}
+
+impl Kind {
+    /// Values of pbench's as this program spells them.
+    fn spelled(self, values: &[String]) -> String {
+        let parts: Vec<&str> = match self {
+            Self::List | Self::Kib => values.iter().flat_map(|value| value.split(',')).map(str::trim).collect(),
+            Self::Plain | Self::Mib | Self::Flag => values.iter().map(String::as_str).collect(),
+        };
+        let is_number = |text: &str| text.parse::<u64>().is_ok();
+        let one = |text: &str| match self {
+            _ if text == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
+            Self::Kib if is_number(text) => format!("{text}k"),
+            Self::Mib if is_number(text) => format!("{text}m"),
+            Self::Flag if text == "y" => "true".to_owned(),
+            Self::Flag if text == "n" => "false".to_owned(),
+            _ => quoted(text),
+        };
+        let all: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).map(one).collect();
+        match all.as_slice() {
+            [one] => one.clone(),
+            all => format!("[{}]", all.join(",")),
+        }
+    }
+}
+
+/// `NAME` or `NAME:JSON`, the latter an object.
+pub(super) fn with_params(what: &str, text: &str) -> Result<(String, Map<String, Value>), Error> {
+    let Some((name, json)) = text.split_once(':') else { return Ok((text.to_owned(), Map::new())) };
+    let wrong = |why: String| Error::Usage {
+        what: format!("invalid {what} `{text}`: {why}"),
+        help: format!(
+            "a {what} is written NAME or NAME:JSON, such as `{name}:{{\"key\": \"value\"}}`, in quotes for the shell"
+        ),
+    };
+    match serde_json::from_str(json) {
+        Ok(Value::Object(params)) => Ok((name.to_owned(), params)),
+        Ok(_) => Err(wrong("expected an object after the colon".to_owned())),
+        Err(error) => Err(wrong(format!("the JSON after the colon cannot be read: {error}"))),
+    }
+}
+
+/// A name for files and cells, with `_` for whatever else run-perf's users put into one.
+pub(super) fn safe(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
+    name.chars().map(keep).collect()
+}
+
+/// The texts of a value: of a list each.
+fn text_values(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(list) => list.iter().map(text_of).collect(),
+        one => vec![text_of(one)],
+    }
+}
+
+/// A value as run-perf puts it into a command line.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value of a test that pbench does not have.
+fn spelled(value: &Value) -> String {
+    match value {
+        Value::Array(list) => format!("[{}]", list.iter().map(spelled).collect::<Vec<_>>().join(",")),
+        one if text_of(one) == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
+        one => quoted(&text_of(one)),
+    }
+}
+
+/// A text as it can stand among parameters.
+fn quoted(text: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
+    if !text.is_empty() && text.chars().all(is_bare) { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> String {
+        let spec = translate(text).unwrap().spec;
+        wb_plan::spec::parse(&spec).unwrap();
+        spec
+    }
+
+    #[test]
+    fn run_perfs_defaults_are_spelled_out() {
+        let all = ["fio", "fio-nbd", "uperf", "linpack", "himeno"];
+        insta::assert_snapshot!(all.map(spec).join("\n"), @r"
+        fio:ramptime=10,runtime=180,samples=3,test-types=[read,write,rw]
+        fio-nbd:ramptime=5,runtime=30,samples=5
+        uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream
+        linpack:run-samples=3
+        himeno
+        ");
+    }
+
+    #[test]
+    fn names_units_and_lists_are_pbenchs() {
+        let all = [
+            r#"fio:{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}"#,
+            r#"fio:{"test_types":"read,randwrite","block-size":"4,64","targets":"/a b,/c","numjobs":"__PER_WORKER_CPUS__"}"#,
+            r#"fio:{"block-sizes":["4k",1024],"file-size":"1g","type":"read","run":1,"ramp":0,"samp":1,"rate-iops":""}"#,
+            r#"uperf:{"protocol":"tcp,udp","instances":"1,2","log-response-times":"y","message-sizes":64}"#,
+            r#"linpack:{"threads": "32"}"#,
+            r#"linpack:{"threads": "1,2","samples":5,"use_omp":"n","kmp-affinity":"compact,1,0"}"#,
+            r#"himeno:{"grid":["XS","S"],"threads":"__PER_WORKER_CPUS__"}"#,
+            r#"fio-nbd:{"__NAME__":"nbd on Fedora", "type":"read"}"#,
+        ];
+        insta::assert_snapshot!(all.map(spec).join("\n"), @r#"
+        fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read
+        fio:block-sizes=[4k,64k],numjobs=worker-cpus,ramptime=10,runtime=180,samples=3,targets=["/a b",/c],test-types=[read,randwrite]
+        fio:block-sizes=[4k,1024k],file-size=1g,ramptime=0,runtime=1,samples=1,test-types=read
+        uperf:instances=[1,2],log-response-times=true,message-sizes=64,protocols=[tcp,udp],runtime=60,samples=3,test-types=stream
+        linpack:run-samples=3,threads=32
+        linpack:kmp-affinity="compact,1,0",run-samples=5,threads=[1,2],use-omp=false
+        himeno:grid=[XS,S],threads=worker-cpus
+        fio-nbd:id=nbd_on_Fedora,ramptime=5,runtime=30,samples=5,test-types=read
+        "#);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let message = |text: &str| translate(text).unwrap_err().to_string();
+        assert!(message("fio:{\"type\": }").starts_with("invalid test `fio:{\"type\": }`: the JSON after the colon"));
+        assert_eq!(message("fio:[1]"), "invalid test `fio:[1]`: expected an object after the colon");
+        assert!(message("fio-libblkio").starts_with("`fio-libblkio` is not supported"));
+        assert_eq!(message(r#"fio:{"type":"read","test-types":"rw"}"#), "`test-types` of `fio` is given twice");
+    }
+
+    #[test]
+    fn keys_of_run_perfs_own_are_no_parameters() {
+        let test = translate(r#"fio:{"__X__":1,"pbench_tools":["sar:--interval=5"],"type":"read"}"#).unwrap();
+        assert_eq!(test.notes, ["`__X__` of `fio` has no effect"]);
+        assert_eq!(test.tools.unwrap(), ["sar -A 5"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! pbench's tools, `iostat:--interval=3`, as commands that run around every sample.
+
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// How often a tool looks by default, in seconds: pbench's default.
+const INTERVAL: &str = "3";
+
+/// The commands of a list of tools; of those that have none a note.
+pub(super) fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<String>, Error> {
+    let texts = list.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    let Some(texts) = texts else {
+        return Err(Error::Usage {
+            what: format!("invalid `pbench_tools` {list}: expected a list of texts"),
+            help: "such as `[\"sar:--interval=3\", \"iostat:--interval=3\"]`".to_owned(),
+        });
+    };
+    let mut commands = Vec::new();
+    for text in texts {
+        match command(text) {
+            Some(command) => commands.push(command),
+            None => notes
+                .push(format!("pbench's tool `{text}` is left out: name its command with --tool of `weighbridge run`")),
+        }
+    }
+    Ok(commands)
+}
+
+/// The command of a tool of pbench's.
+fn command(text: &str) -> Option<String> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let words: Vec<&str> = options.split([' ', '=']).filter(|word| !word.is_empty()).collect();
+    let interval = match words[..] {
+        [] => INTERVAL,
+        ["--interval", interval] if interval.parse::<u32>().is_ok_and(|seconds| seconds > 0) => interval,
+        _ => return None,
+    };
+    let file = |file: &str| format!("sh -c 'while date +%s && cat /proc/{file}; do sleep {interval}; done'");
+    Some(match name {
+        "sar" => format!("sar -A {interval}"),
+        "iostat" => format!("iostat -N -t -y -x -m {interval}"),
+        "mpstat" => format!("mpstat -P ALL {interval}"),
+        "pidstat" => format!("pidstat -l -d -r -h -u -w {interval}"),
+        "vmstat" => format!("vmstat -t {interval}"),
+        "turbostat" => format!("turbostat --interval {interval}"),
+        "proc-interrupts" => file("interrupts"),
+        "proc-vmstat" => file("vmstat"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_of_pbench_are_commands() {
+        let mut notes = Vec::new();
+        let list =
+            json!(["sar", "iostat:--interval 5", "proc-vmstat:--interval=3", "perf:--record-opts=-a", "blktrace"]);
+        let commands = translate(&list, &mut notes).unwrap();
+        assert_eq!(
+            commands,
+            ["sar -A 3", "iostat -N -t -y -x -m 5", "sh -c 'while date +%s && cat /proc/vmstat; do sleep 3; done'"]
+        );
+        assert!(commands.iter().all(|line| wb_plan::tools::words(line).is_some()));
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].starts_with("pbench's tool `perf:--record-opts=-a` is left out"));
+        assert!(translate(&json!("sar"), &mut notes).is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! What is printed for command lines with a mistake in them.
+
+use insta::assert_snapshot;
+
+use crate::compare::{around, made};
+use crate::lab::Lab;
+
+/// Runs words that are not to be divided at spaces.
+fn words(lab: &Lab, words: &[&str]) -> String {
+    lab.ran(lab.command("").args(words)).seen()
+}
+
+#[test]
+fn profiles_without_a_name_are_refused_by_every_command() {
+    let lab = Lab::new();
+    assert_snapshot!(words(&lab, &["plan", "steady", "--profiles", ""]), @r"
+    exit 1
+    error: invalid value `` of --profiles: expected the name of a profile
+    help: `weighbridge profile list` shows all; without --profiles the host is measured as it is
+    ");
+    let run = words(&lab, &["run", "steady", "--profiles", "Localhost", "--profiles", ",", "--into", "R"]);
+    assert!(run.starts_with("exit 1\nerror: invalid value `,` of --profiles: "), "{run}");
+    assert!(!lab.path("R").exists());
+}
+
+#[test]
+fn a_second_word_after_profiles_or_hosts_names_the_comma() {
+    let lab = Lab::new();
+    assert_snapshot!(lab.weighbridge("plan steady --profiles Localhost TunedHost").seen(), @r"
+    exit 1
+    error: unknown test `TunedHost`: it stands after `--profiles Localhost` and is read as a test
+    help: separate the values of --profiles by commas, or give it twice: `--profiles Localhost,TunedHost`
+    ");
+    let ran = lab.weighbridge("plan --hosts a b c:root@d steady");
+    assert!(ran.code == 1 && ran.err.contains("or give it twice: `--hosts a,b`"), "{}", ran.seen());
+    // A test in that place is one.
+    assert_eq!(lab.weighbridge("plan --profiles Localhost steady --no-worker").code, 0);
+}
+
+#[test]
+fn a_build_named_with_a_colon_is_shown_with_the_equals_sign() {
+    let lab = Lab::new();
+    made(&lab, "src", &around(1000.0));
+    made(&lab, "dst", &around(1000.0));
+    assert_snapshot!(lab.weighbridge("compare a:src b:dst").seen(), @r"
+    exit 1
+    error: cannot read a:src: No such file or directory (os error 2)
+    help: a name stands before `=`: `a=src`
+    ");
+    assert_eq!(lab.weighbridge("compare a=src b=dst").code, 0);
+}
+
+#[test]
+fn a_folder_of_result_folders_names_them() {
+    let lab = Lab::new();
+    for build in ["all/one", "all/two", "all/three"] {
+        made(&lab, build, &around(1000.0));
+    }
+    lab.write("all/notes/text", "");
+    assert_snapshot!(lab.weighbridge("compare all all/one").seen(), @r"
+    exit 1
+    error: all is not one result folder: it holds 3 result folders: one, three, two
+    help: name the folders themselves: `all/one all/three`
+    ");
+    let ran = lab.weighbridge("compare all/notes all/one");
+    assert!(ran.err.starts_with("error: all/notes holds no results: expected PROFILE/TEST/SERIAL/"), "{}", ran.seen());
+}
+
+#[test]
+fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
+    let lab = Lab::new();
+    made(&lab, "perf", &around(1000.0));
+    assert_eq!(lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").code, 0);
+    assert_snapshot!(lab.weighbridge("compare own perf").seen(), @r"
+    exit 4
+    error: `own` is a run of Weighbridge and `perf` is a result folder of run-perf: they name their checks differently and have none in common
+    help: compare two runs of one kind: measure both sides with `weighbridge run`, or both with run-perf
+    ");
+    let ran = lab.weighbridge("compare perf own");
+    assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.seen());
+}
+
+#[test]
+fn a_parameter_of_a_profile_is_named_as_it_was_typed_with_what_it_takes() {
+    let lab = Lab::new();
+    assert_snapshot!(words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"force_guest_cpus":"2"}"#]), @r#"
+    exit 1
+    error: `DefaultLibvirt:{"force_guest_cpus":"2"}`: `force_guest_cpus`: invalid value "2": expected a whole number from 0 to 4294967295
+    help: a profile is written NAME or NAME:{JSON}, with name, force-guest-cpus, force-guest-mem (MiB), force-no-vms, qemu-bin, image-format, virt-install-extra, xml, tuned-adm-profile, irqbalance, grub-args, image, disk, network, virt-type, limit, sets, knobs, tests
+    "#);
+    let unknown = words(&lab, &["plan", "steady", "--profiles", r#"DefaultLibvirt:{"__NAME__":"x"}"#]);
+    assert!(unknown.contains("unknown parameter `__NAME__`\n") && !unknown.contains("--NAME--"), "{unknown}");
+    let forced = words(&lab, &["plan", "steady", "--force-params", "[1]"]);
+    assert!(forced.contains("invalid value of a list: expected names and values"), "{forced}");
+}
+
+#[test]
+fn a_number_in_a_plan_is_not_expected_by_a_type_of_rust() {
+    let lab = Lab::new();
+    lab.write("p.toml", "[sampling]\nwarm-up = \"two\"\n\n[[test]]\nname = \"steady\"\n");
+    assert_snapshot!(lab.weighbridge("plan --plan p.toml").seen(), @r#"
+    exit 1
+    error: this plan cannot be read: invalid value "two": expected a whole number from 0 to 4294967295
+       ╭─[p.toml:2:11]
+     1 │ [sampling]
+     2 │ warm-up = "two"
+       ·           ──┬──
+       ·             ╰── here
+     3 │ 
+       ╰────
+    help: a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test
+    "#);
+}
+
+#[test]
+fn every_mistake_of_a_plan_is_shown_at_once() {
+    let lab = Lab::new();
+    let plan = "publish = \"upload '\"\n\n[sampling]\nmin-samples = 0\n\n[[test]]\nname = \"steady\"\nid = \"0001\"\n\n[[test]]\nkind = \"a\"\n";
+    lab.write("read.toml", plan);
+    assert_snapshot!(lab.weighbridge("plan --plan read.toml").seen(), @r#"
+    exit 1
+    error: `min-samples` must be more than 0
+       ╭─[read.toml:4:1]
+     3 │ [sampling]
+     4 │ min-samples = 0
+       · ───────┬───────
+       ·        ╰── here
+     5 │ 
+       ╰────
+    error: `publish` is no command: it is empty, or a quote is open
+       ╭─[read.toml:1:11]
+     1 │ publish = "upload '"
+       ·           ─────┬────
+       ·                ╰── here
+     2 │ 
+       ╰────
+    error: an id needs a letter
+       ╭─[read.toml:8:6]
+     7 │ name = "steady"
+     8 │ id = "0001"
+       ·      ───┬──
+       ·         ╰── digits alone name a position
+     9 │ 
+       ╰────
+    help: `id` pins the name of a test's place in the plan, so that inserting a test renumbers nothing
+    error: this test has no name
+        ╭─[read.toml:10:1]
+      9 │ 
+     10 │ [[test]]
+        · ────┬───
+        ·     ╰── `name = "…"` is missing
+     11 │ kind = "a"
+        ╰────
+    "#);
+    let plan = "[[test]]\nname = \"steady\"\nkind = [\"a\", \"d\", \"e\"]\nkindd = 1\n\n[[test]]\nname = \"stedy\"\n";
+    lab.write("expand.toml", plan);
+    let errors = |line: &str| {
+        let err = lab.weighbridge(line).err;
+        err.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    let lines =
+        ["plan --plan expand.toml --no-worker", "plan steady:kind=z stead:x=1", "plan steady:kind= steady:id=1"];
+    assert_snapshot!(lines.map(errors).join("\n\n"), @r"
+    error: `kind` of `steady`: `d` is not one of its values
+    error: `kind` of `steady`: `e` is not one of its values
+    error: `steady` has no parameter `kindd`
+    error: there is no test `stedy`
+
+    error: `kind` of `steady`: `z` is not one of its values
+    error: there is no test `stead`
+
+    error: `kind` has no value
+    error: an id needs a letter
+    ");
+}
+
+#[test]
+fn of_a_long_line_the_part_around_the_mistake_is_shown() {
+    let lab = Lab::new();
+    let sizes: Vec<String> = (1..100).map(|size| format!("{size}k")).collect();
+    let line = format!("plan fio:rw=read,bs=[{}],iodepht=1 --no-worker", sizes.join(","));
+    assert!(line.len() > 400);
+    assert_snapshot!(lab.weighbridge(&line).seen(), @r"
+    exit 1
+    error: `fio` has no parameter `iodepht`
+       ╭─[command line:1:405]
+     1 │ …k,84k,85k,86k,87k,88k,89k,90k,91k,92k,93k,94k,95k,96k,97k,98k,99k],iodepht=1
+       ·                                                                     ───┬───
+       ·                                                                        ╰── did you mean `iodepth`?
+       ╰────
+    help: `weighbridge list fio` shows all 30 parameters
+    ");
+}
+
+#[test]
+fn a_long_path_is_printed_whole() {
+    let lab = Lab::new();
+    let folder = "a-folder-with-a-long-name/".repeat(10);
+    let path = format!("{folder}plan.toml");
+    lab.write(&path, "[[test]]\nname = \"steady\"\nkidn = \"a\"\n");
+    let ran = lab.weighbridge(&format!("plan --plan {path} --no-worker"));
+    assert!(ran.err.contains(&format!("[{path}:3:1]")), "{}", ran.seen());
+    let ran = lab.weighbridge(&format!("compare {folder} {folder}"));
+    assert!(ran.err.lines().next().unwrap().contains(&folder), "{}", ran.seen());
+    let missing = format!("{folder}nothing");
+    let ran = lab.weighbridge(&format!("plan steady --paths {missing}"));
+    assert!(ran.err.contains(&missing), "{}", ran.seen());
+}
+
+#[test]
+fn a_mistake_in_a_profile_of_ones_own_is_shown_where_it_stands() {
+    let lab = Lab::new();
+    lab.write("config/weighbridge/profiles.d/Mine.toml", "summary = 'x'\n[guests]\ncpus = 'two'\n");
+    let seen = lab.weighbridge("plan steady --profiles Mine").seen();
+    assert_snapshot!(seen.replace(&format!("{}", lab.path("").display()), "LAB/"), @r#"
+    exit 1
+    error: invalid value "two": expected a whole number from 0 to 4294967295
+       ╭─[LAB/config/weighbridge/profiles.d/Mine.toml:3:8]
+     2 │ [guests]
+     3 │ cpus = 'two'
+       ·        ──┬──
+       ·          ╰── here
+       ╰────
+    help: `weighbridge schema profile` shows what a profile can have
+    "#);
+}

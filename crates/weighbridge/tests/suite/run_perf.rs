@@ -1,0 +1,295 @@
+//! What run-perf's users type, as they type it: through links of its programs' names, read by a shell.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use crate::compare::{around, made};
+use crate::lab::{Lab, Ran};
+
+const PROGRAMS: [&str; 6] = ["weighbridge", "run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
+
+/// A lab in which run-perf's programs are links to this one.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("bin")).unwrap();
+    for program in PROGRAMS {
+        symlink(env!("CARGO_BIN_EXE_weighbridge"), lab.path(&format!("bin/{program}"))).unwrap();
+    }
+    lab
+}
+
+/// Six builds, the last two of them slower by a tenth.
+fn with_builds() -> Lab {
+    let lab = lab();
+    for (name, level) in [("src", 1000.0), ("result_1", 1004.0), ("result_2", 996.0), ("result_3", 1001.0)] {
+        made(&lab, name, &around(level));
+    }
+    made(&lab, "dst", &around(900.0));
+    made(&lab, "slow", &around(901.0));
+    lab
+}
+
+/// Has a shell read a line.
+fn typed(lab: &Lab, line: &str) -> Ran {
+    let mut shell = Command::new("sh");
+    let program = lab.with_programs("");
+    shell.args(["-c", line]).current_dir(lab.path("")).env_remove("NO_COLOR").stdin(std::process::Stdio::null());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    lab.ran(&mut shell)
+}
+
+/// The equivalent command that is shown.
+fn spelled(ran: &Ran) -> &str {
+    let mut lines = ran.err.lines().filter_map(|line| line.strip_prefix("note: equivalent command: "));
+    let line = lines.next().unwrap_or_else(|| panic!("no line is there: {}", ran.seen()));
+    assert_eq!(lines.next(), None, "once: {}", ran.seen());
+    line
+}
+
+/// The table of scores.
+fn scores(ran: &Ran) -> String {
+    let (_, rest) = ran.out.split_once("scores of primary checks").unwrap_or_else(|| panic!("{}", ran.seen()));
+    rest.lines().skip(1).take_while(|line| !line.is_empty()).map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn tests_on_a_provisioned_host_are_handed_to_its_provisioner() {
+    let lab = lab();
+    let program =
+        "#!/bin/sh\ncat > asked.json\necho '{\"event\":\"failed\",\"host\":\"lab\",\"why\":\"no free machine\"}'\n";
+    lab.program("weighbridge-provision-pool", program);
+    let ran = typed(
+        &lab,
+        r#"run-perf -vvv --hosts lab:192.0.2.1 --provisioner pool --distro Fedora-32 --default-password s3cret-word --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
+    );
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let line = spelled(&ran);
+    let (before, folder) = line.split_once(" --into result_").unwrap();
+    insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --provisioner pool");
+    insta::assert_snapshot!(folder.split_once(' ').unwrap().1, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
+    assert!(ran.err.contains("the provisioner `pool` failed: no free machine"), "{}", ran.err);
+    assert!(ran.err.contains("note: --default-passwords has no effect: ssh logs in with your keys"), "{}", ran.err);
+    let request: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
+    let host = &request["hosts"][0];
+    assert_eq!(
+        (&host["name"], &host["address"], &host["user"], &host["distro"]),
+        (&"lab".into(), &"192.0.2.1".into(), &"root".into(), &"Fedora-32".into())
+    );
+    // The password is nowhere.
+    let grep = Command::new("grep").args(["-rl", "s3cret-word", "."]).current_dir(lab.path("")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
+    assert!(!ran.seen().contains("s3cret-word"), "{}", ran.seen());
+}
+
+#[test]
+fn what_a_line_measures_can_be_planned() {
+    let lab = lab();
+    let ran = typed(
+        &lab,
+        r#"run-perf --plan -vvv --hosts lab:127.0.0.1 --provisioner pool --distro Fedora-32 --default-password x --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
+    );
+    // 3 where fio is not there.
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    for cell in [
+        "Localhost/fio/0000:block-sizes=64k,test-types=read ",
+        "Localhost/uperf/0000:instances=8,message-sizes=16k,",
+        "TunedLibvirt/fio/0000:test-types=read ",
+        "TunedLibvirt/uperf/0000:message-sizes=16k,",
+    ] {
+        assert!(ran.out.contains(cell), "{cell}: {}", ran.seen());
+    }
+    std::fs::create_dir(lab.path("assets")).unwrap();
+    let ran = typed(
+        &lab,
+        r#"run-perf --plan -vvv --hosts 192.0.2.1 --distro Fedora-33 --default-password x --profiles DefaultLibvirt --paths assets -- linpack:'{"threads": "32"}'"#,
+    );
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.seen());
+    assert!(ran.out.contains("1+3 "), "as many samples as run-perf takes: {}", ran.out);
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts root@192.0.2.1 --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
+}
+
+#[test]
+fn models_are_learnt_and_tables_written() {
+    let lab = with_builds();
+    let ran = typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge model fit --linear --output model1.json --tolerance 3 -- result_1 result_2 result_3");
+    let model: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("model1.json")).unwrap()).unwrap();
+    assert!(model.to_string().contains("iops_sec.mean"), "{model}");
+
+    let ran = typed(&lab, "analyze-perf -c values.csv -l linear.json -s stddev.json -t 4 -- src dst");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge analyze --primary --output values.csv -- src dst && weighbridge model fit --linear --output linear.json --tolerance 4 -- src dst && weighbridge model fit --stddev --output stddev.json --tolerance 4 -- src dst");
+    let table = std::fs::read_to_string(lab.path("values.csv")).unwrap();
+    assert!(table.starts_with("check,src,dst\n") && table.contains("iops_sec.mean,999.5,899.55"), "{table}");
+    assert!(lab.path("linear.json").is_file() && lab.path("stddev.json").is_file());
+    let rebased = typed(&lab, "analyze-perf --rebase-model linear.json -l rebased.json -- dst");
+    assert_eq!(rebased.code, 0, "{}", rebased.seen());
+    insta::assert_snapshot!(spelled(&rebased), @"weighbridge model rebase --linear --output rebased.json -- linear.json dst");
+    let nothing = typed(&lab, "analyze-perf --rebase-model linear.json dst");
+    assert_eq!(nothing.code, 1, "{}", nothing.seen());
+}
+
+#[test]
+fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
+    let lab = with_builds();
+    assert_eq!(typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*").code, 0);
+    let ran = typed(
+        &lab,
+        "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
+    );
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge compare --method tolerance --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
+    insta::assert_snapshot!(scores(&ran), @r"
+                  n  median     min     max     sum    mean
+    total         2   -5.52  -11.03    0.00  -11.03   -5.52
+    gains         0       –       –       –       –       –
+    minor gains   0       –       –       –       –       –
+    equals        1    0.00    0.00    0.00    0.00    0.00
+    minor losses  0       –       –       –       –       –
+    losses        1  -11.03  -11.03  -11.03  -11.03  -11.03
+    ");
+    assert!(ran.out.contains("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"), "{}", ran.out);
+    assert!(std::fs::read_to_string(lab.path("result.xml")).unwrap().contains("<testsuite"));
+    assert!(std::fs::read_to_string(lab.path("result.html")).unwrap().contains("iops_sec"));
+
+    let page = typed(&lab, "compare-perf --html comparison.html result_*");
+    assert_eq!(page.code, 0, "{}", page.seen());
+    assert!(lab.path("comparison.html").is_file());
+    let named = typed(&lab, "compare-perf old:src new:dst");
+    assert_eq!(named.code, 2, "{}", named.seen());
+    insta::assert_snapshot!(spelled(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
+    let as_subcommand = typed(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
+    assert_eq!(as_subcommand.code, 0, "the last one counts: {}", as_subcommand.seen());
+    assert!(lab.path("table.csv").is_file());
+    let nowhere = typed(&lab, "compare-perf old:nowhere new:dst");
+    insta::assert_snapshot!(nowhere.seen(), @r"
+    exit 1
+    error: cannot read `old:nowhere`: neither `nowhere` nor `old:nowhere` exists
+    help: a build is written FOLDER or NAME:FOLDER
+    ");
+}
+
+#[test]
+fn the_nearest_build_is_an_exit_status() {
+    let lab = with_builds();
+    let ran = typed(&lab, "diff-perf slow src -- dst");
+    assert_eq!((ran.code, ran.out.as_str()), (1, "1\n"), "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge nearest --exit-index -- slow src dst");
+    let grouped =
+        typed(&lab, "diff-perf -vvv --flatten-coefficient 2 -g dst slow -g result_1 result_2 -- src result_3");
+    assert_eq!(grouped.code, 0, "{}", grouped.seen());
+    insta::assert_snapshot!(spelled(&grouped), @"weighbridge nearest --exit-index --flatten 2 --group dst slow --group result_1 result_2 -- src result_3");
+    for wrong in ["diff-perf slow src", "diff-perf --nope slow src dst", "diff-perf slow src nowhere"] {
+        let ran = typed(&lab, wrong);
+        assert_eq!(ran.code, 255, "{}", ran.seen());
+    }
+}
+
+#[test]
+fn results_are_stripped_with_what_was_collected_of_systems() {
+    let lab = with_builds();
+    lab.write("src/__sysinfo_before__/host/dmesg", "booted\n");
+    lab.write(
+        "src/Localhost/fio/failed/result.json",
+        &std::fs::read_to_string(lab.path("src/Localhost/fio/0000/result.json")).unwrap(),
+    );
+    let ran = typed(&lab, "strip-run-perf src small");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge strip -- src small");
+    assert!(!lab.path("small/__sysinfo_before__").exists() && !lab.path("small/Localhost/fio/failed").exists());
+    let ran = typed(&lab, "strip-run-perf -i -s src all");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge strip --include-incorrect --attach-sysinfo -- src all");
+    assert!(lab.path("all/__sysinfo_before__/host/dmesg").is_file() && lab.path("all/Localhost/fio/failed").is_dir());
+    assert_eq!(typed(&lab, "compare-perf small all").code, 0);
+}
+
+#[test]
+fn a_run_is_measured_recorded_and_logged_as_its_translation() {
+    let lab = lab();
+    lab.program("dnf", &format!("#!/bin/sh\necho \"$@\" >> {}\n", lab.path("dnf.log").display()));
+    std::fs::create_dir(lab.path("out")).unwrap();
+    let ran = typed(
+        &lab,
+        r#"run-perf --log log.txt --output out/R --metadata build=7 project=nightly --host-rpms a-1.rpm b --worker-rpms c --default-passwords s3cret-one s3cret-two --profiles 'Localhost:{"RUNPERF_TESTS": ["$@", ["steady", {"kind": ["b"]}]], "__NAME__": "My host"}' -- steady:'{"kind": "a", "__NAME__": "first"}'"#,
+    );
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let cells = ["My_host/steady/first:kind=a", "My_host/steady/0000:kind=b"];
+    let study = lab.weighbridge("summary out/R --json").json();
+    let all: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
+    assert_eq!(all, cells);
+    let metadata = &study["run"]["metadata"];
+    assert_eq!((&metadata["build"], &metadata["project"]), (&"7".into(), &"nightly".into()));
+    let packages = std::fs::read_to_string(lab.path("dnf.log")).unwrap();
+    let install = "install -y --nobest --skip-broken";
+    assert_eq!(packages, format!("{install} a-1.rpm b\n{install} c\n"));
+    let head = std::fs::read_to_string(lab.path("out/R/run.json")).unwrap();
+    assert!(head.contains("\"--host-rpms\"") && !head.contains("s3cret"), "{head}");
+    let log = std::fs::read_to_string(lab.path("log.txt")).unwrap();
+    assert_eq!(log.lines().count(), ran.err.lines().count(), "{log}\n{}", ran.err);
+    assert!(
+        log.lines().all(|line| line.split_once("Z ").is_some()) && log.contains("Z note: equivalent command: "),
+        "{log}"
+    );
+    // What is typed once more resumes the run.
+    let quiet = typed(
+        &lab,
+        "run-perf -q --output out/R --profiles 'Localhost:{\"__NAME__\": \"My host\"}' -- steady:'{\"kind\": \"a\", \"__NAME__\": \"first\"}'",
+    );
+    assert_eq!(quiet.code, 4, "{}", quiet.seen());
+    assert!(!quiet.err.contains("equivalent"), "{}", quiet.err);
+}
+
+#[test]
+fn what_cannot_be_done_as_typed_is_explained() {
+    let lab = lab();
+    let seen = |line: &str| {
+        let ran = typed(&lab, line);
+        let lines = ran.err.lines().filter(|line| !line.starts_with("note: equivalent")).collect::<Vec<_>>();
+        format!("exit {}\n{}", ran.code, lines.join("\n"))
+    };
+    let all = [
+        "run-perf fio:'{\"type\": }'",
+        "run-perf --profiles 'TunedLibvirt:{\"rc_local_file\": \"x\"}' -- steady",
+        "run-perf --plan --keep-tmp-files --metadata pbench_server_publish=yes --profiles 'Localhost:{\"__KEEP_ASSETS__\": \"yes\"}' -- steady:'{\"__OTHER__\": 1, \"pbench_tools\": [\"blktrace\"]}'",
+        "run-perf --profiles Localhost steady",
+        "compare-perf src",
+    ];
+    insta::assert_snapshot!(all.map(seen).join("\n\n"), @r#"
+    exit 1
+    error: invalid test `fio:{"type": }`: the JSON after the colon cannot be read: expected value at line 1 column 10
+    help: a test is written NAME or NAME:JSON, such as `fio:{"key": "value"}`, in quotes for the shell
+
+    exit 1
+    error: `rc_local_file` of `TunedLibvirt` is not supported: no host's rc.local is changed
+    help: write a profile of your own with [[commands]]: docs/profiles.md
+
+    exit 0
+    note: pbench's tool `blktrace` is left out: name its command with --tool of `weighbridge run`
+    note: `__OTHER__` of `steady` has no effect
+    note: `__KEEP_ASSETS__` of `Localhost` has no effect: images always stay in the cache, and `weighbridge clean` removes them
+    note: --keep-tmp-files has no effect: what the tests leave is in the results folder
+    note: `pbench_server_publish` publishes nothing: name a command with --publish of `weighbridge run`
+
+    exit 1
+    error: the following required arguments were not provided:
+      <TEST[:JSON]>...
+
+    Usage: weighbridge run-perf --profiles <PROFILE[:JSON]>... <TEST[:JSON]>...
+
+    For more information, try '--help'.
+
+    exit 1
+    error: one build cannot be compared: expected two or more
+    help: the first is compared with, the last is judged
+    "#);
+}

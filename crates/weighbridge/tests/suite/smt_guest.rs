@@ -1,0 +1,50 @@
+//! Several threads on a core, switched off for a host whose file says so, in a machine in software.
+
+use std::path::Path;
+
+use wb_guest::{Errand, GuestError, carry_out};
+
+/// A test that notes which CPUs there are while it is measured.
+const TEST: &str = r#"
+name = "sees"
+summary = "the CPUs that are online"
+version = 1
+command = ["sh", "-c", "cat /sys/devices/system/cpu/online > /seen; echo figure: 1"]
+
+[[metric]]
+name = "figure"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'figure: (\S+)'
+"#;
+
+const SCRIPT: &str = r#"
+export HOME=/ XDG_CONFIG_HOME=/config
+look() { echo "seen $1: $(cat /sys/devices/system/cpu/smt/control), $(cat /sys/devices/system/cpu/online)"; }
+look before
+weighbridge run sees --force-params '{"disable_smt": true}' --min-time 1ms --warm-up 0 --samples 6 --retakes 0 --into /R
+echo "seen exit: $?"
+echo "seen measured: $(cat /seen)"
+look after
+test ! -e /var/lib/weighbridge && echo "seen left: nothing"
+"#;
+
+#[test]
+#[ignore = "starts a machine in software"]
+fn smt_is_off_while_a_host_measures_that_disables_it_and_on_again_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = folder.path().join("sees.toml");
+    std::fs::write(&definition, TEST).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
+    let files: [(&Path, &str); 2] =
+        [(program, "bin/weighbridge"), (&definition, "config/weighbridge/tests.d/sees.toml")];
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+    let outcome = match carry_out(&Errand { modules: &[], files: &files, script: SCRIPT }, &cache) {
+        Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: threads of a core: {missing}"),
+        outcome => outcome.expect("a machine"),
+    };
+    println!("{}", outcome.output);
+    let seen: Vec<&str> = outcome.output.lines().filter_map(|line| line.strip_prefix("seen ")).map(str::trim).collect();
+    assert_eq!(seen, ["before: on, 0-1", "exit: 0", "measured: 0", "after: on, 0-1", "left: nothing"]);
+}

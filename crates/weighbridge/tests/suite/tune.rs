@@ -1,0 +1,92 @@
+//! What `tune` and `doctor` say, without changing anything.
+
+use insta::assert_snapshot;
+
+use crate::lab::Lab;
+
+#[test]
+fn an_unknown_knob_is_compared_with_those_like_it_and_with_no_others() {
+    let lab = Lab::new();
+    let help = |line: &str| {
+        let ran = lab.weighbridge(line);
+        assert!(ran.code == 1 && ran.out.is_empty(), "{}", ran.seen());
+        ran.err.lines().find(|line| line.contains("help: ")).unwrap_or_default().trim().to_owned()
+    };
+    assert_snapshot!(help("tune apply xyz=1"), @"help: `weighbridge doctor --all` shows each knob and its state here");
+    assert_snapshot!(help("tune status swapiness@sda=1"), @"help: did you mean `swappiness`? `weighbridge doctor --all` shows each knob and its state here");
+}
+
+#[test]
+fn a_folder_or_file_of_sets_that_cannot_be_read_is_an_error() {
+    let lab = Lab::new();
+    let file = lab.write("config/weighbridge/knobs.d", "no folder");
+    let ran = lab.weighbridge("tune status");
+    let folder = file.display().to_string();
+    assert!(ran.code == 1 && ran.err.contains(&format!("{folder}: Not a directory")), "{}", ran.seen());
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(lab.weighbridge("tune status").code, 0, "there need be none");
+    lab.write("config/weighbridge/knobs.d/mine.toml/other", "");
+    let ran = lab.weighbridge("tune apply thp=never");
+    assert!(ran.code == 1 && ran.err.contains("mine.toml: Is a directory"), "{}", ran.seen());
+}
+
+#[test]
+fn a_size_of_huge_pages_has_to_be_named_where_there_are_several() {
+    let sizes: Vec<String> = std::fs::read_dir("/sys/kernel/mm/hugepages")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().replace("hugepages-", ""))
+        .collect();
+    if sizes.len() < 2 {
+        println!("SKIPPED: huge pages of several sizes: this machine has {sizes:?}");
+        return;
+    }
+    let lab = Lab::new();
+    for line in ["tune apply hugetlb=4", "tune status hugetlb=4"] {
+        let ran = lab.weighbridge(line);
+        let says = |text: &str| ran.err.contains(text);
+        assert!(ran.code == 1 && says("`hugetlb=4` needs a page size, since there are several here"), "{}", ran.seen());
+        assert!(sizes.iter().all(|size| says(&format!("`hugetlb@{size}=4`"))), "{}", ran.seen());
+    }
+    // In a plan the cell is refused with the same reason.
+    let ran = lab.weighbridge("run steady:knobs.hugetlb=4 --into R");
+    assert!(ran.code == 3 && ran.seen().contains("needs a page size"), "{}", ran.seen());
+}
+
+#[test]
+fn the_doctor_ends_with_the_line_that_would_help() {
+    let lab = Lab::new();
+    let remedies = lab.weighbridge("doctor --json").json()["remedies"].clone();
+    let text = lab.weighbridge("doctor").out;
+    let last = text.lines().last().unwrap().trim().trim_start_matches("sudo ").to_owned();
+    match remedies.as_array() {
+        Some(remedies) => {
+            let words: Vec<&str> = remedies.iter().map(|remedy| remedy.as_str().unwrap()).collect();
+            let line = last.strip_prefix("weighbridge ").unwrap();
+            assert_eq!(line, format!("tune apply {}", words.join(" ")));
+            let status = lab.weighbridge(&line.replace("apply", "status"));
+            assert!(
+                status.code == 0 && status.out.contains("would be changed") || status.out.contains("only root"),
+                "{}",
+                status.seen()
+            );
+        }
+        None => assert!(last.contains(" noisy, "), "{text}"),
+    }
+}
+
+#[test]
+fn cpus_are_listed_in_plans_as_on_the_command_line() {
+    let lab = Lab::new();
+    lab.write(
+        "plan.toml",
+        "[[test]]\nname = \"steady\"\ncpus = \"0-1\"\n[[test]]\nname = \"steady\"\ncpus = [\"0-1\"]\n",
+    );
+    let cpus = |line: &str| {
+        let plan = lab.weighbridge(line).json();
+        plan["cells"].as_array().unwrap().iter().map(|cell| cell["params"]["cpus"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(cpus("plan --plan plan.toml --json"), ["[0,1]", "[0,1]"]);
+    assert_eq!(cpus("plan steady:cpus=0-1 steady:cpus=[0-1] steady:cpus=[0,1] --json"), ["[0,1]", "[0,1]", "[0,1]"]);
+}
