@@ -113,9 +113,10 @@ impl World {
             "ls /tmp /var/tmp | grep weighbridge-.*{ours}; ls {} | grep weighbridge-; true",
             self.lab.path("").display()
         );
-        // libvirt's dnsmasq keeps files from its first network on: they are none of ours.
+        // libvirt's dnsmasq keeps files from its first network on, and libvirt the folder for guests' logs from its
+        // first guest on: they are none of ours.
         let files = format!(
-            "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -print 2>/dev/null | sort",
+            "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -path /var/log/libvirt/qemu -o -print 2>/dev/null | sort",
             self.images.display()
         );
         [
