@@ -44,6 +44,7 @@ pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Ve
             Next::Authorization if is_scheme(&word) => (word.into_owned(), Next::Secret),
             Next::Secret | Next::Authorization if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
             Next::User if word.contains(':') => (without_password(&word), Next::Plain),
+            Next::Host if !word.starts_with('-') => (masked_host(&word), Next::Host),
             _ if word.contains(char::is_whitespace) => (masked_words(&word), Next::Plain),
             // An argument after one that ends in `password` is no sentence of its own.
             _ => match masked_word(&word) {
@@ -85,6 +86,7 @@ pub fn masked_words(line: &str) -> String {
                     let password = word.split_once(':').map_or("", |(_, password)| password);
                     (without_password(word), after_value(password))
                 }
+                Next::Host if !word.starts_with('-') => (masked_host(word), Next::Host),
                 _ => masked_word(word),
             };
             masked.push_str(&shown);
@@ -109,6 +111,8 @@ enum Next {
     Prose,
     /// A user, and what stands after a `:` is the user's password.
     User,
+    /// A host, which may have a name before it: `NAME:USER@ADDRESS`.
+    Host,
     /// More of such a value, up to the quote that ends it.
     Within(char),
 }
@@ -123,6 +127,11 @@ fn masked_word(word: &str) -> (String, Next) {
         Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
         None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
         None if USER.contains(&word) => (word.to_owned(), Next::User),
+        None if word == HOSTS => (word.to_owned(), Next::Host),
+        None if word.strip_prefix(HOSTS).is_some_and(|rest| rest.starts_with('=')) => {
+            let (option, host) = word.split_at(HOSTS.len() + 1);
+            (format!("{option}{}", masked_host(host)), Next::Plain)
+        }
         None if unquoted(word) == BEARER => (word.to_owned(), Next::Secret),
         None if PASSWORD.contains(&unquoted(word).as_str()) => (word.to_owned(), Next::Prose),
         None if has_user(word) => (without_password(word), Next::Plain),
@@ -205,6 +214,16 @@ fn after_name(name: &str) -> Next {
 
 /// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
 const USER: [&str; 3] = ["-u", "--user", "--proxy-user"];
+
+/// The option that hosts follow, of this program and of run-perf: what stands before an `@` there holds no password.
+const HOSTS: &str = "--hosts";
+
+/// A host as it is named, `NAME:USER@ADDRESS`; of what is no such name the secrets are masked.
+fn masked_host(word: &str) -> String {
+    let is_named = word.rsplit_once('@').is_none_or(|(before, _)| before.matches(':').count() <= 1);
+    let is_plain = word.chars().all(|c| c.is_alphanumeric() || ".-_:@[]%".contains(c));
+    if is_named && is_plain { word.to_owned() } else { masked_word(word).0 }
+}
 
 /// Whether such an option has its value in the same word: `--user=joe:…`, `-ujoe:…`.
 fn has_user(word: &str) -> bool {
@@ -318,6 +337,12 @@ mod tests {
             ("curl -u me:hunter2 -s --user joe", "curl -u me:*** -s --user joe"),
             ("curl -ume:hunter2 --user=joe:x -unix:/s", "curl -ume:*** --user=joe:*** -unix:***"),
             ("console=a@b", "console=a@b"),
+            ("run --hosts lab:root@h1 b=joe@h2 --into R", "run --hosts lab:root@h1 b=joe@h2 --into R"),
+            ("run --hosts=lab:root@h1 -- x:y@z", "run --hosts=lab:root@h1 -- x:***@z"),
+            (
+                "run --hosts lab:joe:pw@h1 ssh://joe:pw@h h:{\"token\":\"a\"}",
+                "run --hosts lab:***@h1 ssh://***@h h:{\"token\":***",
+            ),
             ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
             ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),
             ("curl -H 'Authorization: Bearer abc' x", "curl -H 'Authorization: Bearer *** x"),

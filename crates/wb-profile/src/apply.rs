@@ -111,7 +111,10 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
 
 async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {
     let profile = &named.profile;
-    let mut knobs = one_thread_per_core(site).await?;
+    let mut knobs = match one_thread_per_core(site).await? {
+        Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?,
+        None => Vec::new(),
+    };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let wanted = set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
         knobs.extend(site.group.tune_leniently(wanted).await?);
@@ -125,10 +128,8 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
         site.group.change(step(paired), Some(APPLIED.to_owned())).await?;
         require_applied(paired, site).await?;
     }
-    let wanted: BTreeMap<String, String> =
-        profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
-    if !wanted.is_empty() {
-        knobs.extend(site.group.tune(wanted).await?);
+    if !profile.knobs.is_empty() {
+        knobs.extend(site.group.tune(profile_knobs(profile).collect()).await?);
     }
     let running = match &profile.guests {
         None => None,
@@ -137,16 +138,24 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
     Ok((knobs, running))
 }
 
-/// Has every core of a host run one thread where its parameters say `disable-smt`, before CPUs are counted for anything.
-async fn one_thread_per_core(site: &Site<'_>) -> Result<Vec<Tuned>, Why> {
+/// The knobs without which a host is not in a profile; those of its sets are not among them.
+pub(crate) async fn required_knobs(profile: &Profile, site: &Site<'_>) -> Result<BTreeMap<String, String>, Why> {
+    Ok(one_thread_per_core(site).await?.into_iter().chain(profile_knobs(profile)).collect())
+}
+
+fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
+    profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string()))
+}
+
+/// The knob by which every core of a host runs one thread, where its parameters say `disable-smt` and one runs more. It
+/// is set before CPUs are counted for anything.
+async fn one_thread_per_core(site: &Site<'_>) -> Result<Option<(String, String)>, Why> {
     if site.params.disable_smt != Some(true) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let facts = site.group.worker().facts().await?;
-    if facts.one_cpu_per_core().len() == facts.cpus.len() {
-        return Ok(Vec::new());
-    }
-    Ok(site.group.tune(BTreeMap::from([("smt".to_owned(), "off".to_owned())])).await?)
+    let is_so = facts.one_cpu_per_core().len() == facts.cpus.len();
+    Ok((!is_so).then(|| ("smt".to_owned(), "off".to_owned())))
 }
 
 /// That a command was carried out says nothing of what came of it.

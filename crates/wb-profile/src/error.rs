@@ -28,6 +28,32 @@ pub enum Why {
     /// Only root can.
     #[error("guests need root's rights, and the agent has a user's")]
     NotRoot,
+    /// A knob that the host has not, or not with this value.
+    #[error("the knob `{knob}` cannot be `{value}`: {reason}")]
+    Knob {
+        /// Its name.
+        knob: String,
+        /// The value in the profile.
+        value: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A file of a profile that cannot be put where it belongs.
+    #[error("cannot write the file `{path}`: {reason}")]
+    Unwritable {
+        /// Its path.
+        path: String,
+        /// What is in the way.
+        reason: String,
+    },
+    /// A command of a profile that is no shell script.
+    #[error("invalid command `{command}`: expected a shell script: {output}")]
+    Syntax {
+        /// Its name.
+        command: String,
+        /// The end of what the shell printed.
+        output: String,
+    },
     /// A command of a profile that changed nothing.
     #[error("the command `{command}` ran, and what it is to make so is not so: `{is}` says no")]
     NotSo {

@@ -3,12 +3,12 @@
 use wb_agent::{Fault, Group, WorkerError};
 use wb_model::{ProfileName, WorkerName};
 
-use crate::apply::{HostAt, Means};
+use crate::apply::{HostAt, Means, required_knobs};
 use crate::boot::{Boot, CommandLine};
 use crate::error::{ProfileError, Why};
 use crate::guest::{self, Outlook, Planned};
 use crate::host::{last_lines, run};
-use crate::profile::{Named, Profile};
+use crate::profile::{HostFile, Named, Paired, Profile};
 use crate::site::Site;
 
 /// What was found out about a host and a profile.
@@ -26,8 +26,9 @@ pub struct Preflight {
     pub software: Option<String>,
 }
 
-/// Finds out whether a host can be put into a profile: root's rights, kexec for kernel arguments, and for guests libvirt,
-/// its network and emulator, virt-install, the image and the domain's XML. Nothing stays of it on the host.
+/// Finds out whether a host can be put into a profile: root's rights, knobs, the folders of files, the syntax of commands,
+/// kexec for kernel arguments, and for guests libvirt, its network and emulator, virt-install, the image and the domain's
+/// XML. Nothing stays of it on the host.
 ///
 /// # Errors
 /// When the host does not answer.
@@ -49,6 +50,14 @@ async fn look(named: &Named, site: &Site<'_>) -> Result<Outlook, Why> {
     if takes_root(profile) && run(site.group, ["id", "-u"]).await?.trim() != "0" {
         let worker = site.group.worker().name().clone();
         obstacles.push(Why::Worker(WorkerError::Fault { worker, fault: Fault::NotRoot }));
+    } else {
+        obstacles.extend(unsettable(profile, site).await?);
+        for file in &profile.files {
+            obstacles.extend(unwritable(file, site.group).await?);
+        }
+    }
+    for command in &profile.commands {
+        obstacles.extend(unreadable(command, site.group).await?);
     }
     obstacles.extend(kernel(&profile.kernel_arguments, site).await?);
     let mut outlook = match &profile.guests {
@@ -64,6 +73,50 @@ fn takes_root(profile: &Profile) -> bool {
     let Profile { knobs, files, commands, kernel_arguments, guests, .. } = profile;
     let changes = [knobs.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
     guests.is_some() || changes.contains(&false)
+}
+
+/// The knobs that the host has not, or not with this value. Commands and kernel arguments come before knobs and may bring
+/// them: then nothing is known yet.
+async fn unsettable(profile: &Profile, site: &Site<'_>) -> Result<Vec<Why>, Why> {
+    if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let knobs = required_knobs(profile, site).await?;
+    let refused = site.group.worker().unsettable(knobs.clone()).await?;
+    let why = |(knob, reason): (String, String)| {
+        let value = knobs.get(&knob).cloned().unwrap_or_default();
+        Why::Knob { knob, value, reason }
+    };
+    Ok(refused.into_iter().map(why).collect())
+}
+
+/// Why a file cannot be put where it belongs; none where it can.
+async fn unwritable(file: &HostFile, group: &Group) -> Result<Option<Why>, Why> {
+    const CHECK: &str = "folder=${1%/*}/; \
+        if ! test -d \"$folder\"; then echo \"there is no folder \\`${1%/*}\\`\"; exit 1; fi; \
+        if test -d \"$1\"; then echo \"it is a folder\"; exit 1; fi; \
+        if ! test -w \"$folder\"; then echo \"the folder \\`${1%/*}\\` cannot be written to\"; exit 1; fi";
+    match run(group, ["sh", "-c", CHECK, "sh", &file.path]).await {
+        Ok(_) => Ok(None),
+        Err(Why::Program { said, .. }) => {
+            Ok(Some(Why::Unwritable { path: file.path.clone(), reason: last_lines(&said, 1) }))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Why the shell cannot read a command; none where it can. Nothing of it is run.
+async fn unreadable(command: &Paired, group: &Group) -> Result<Option<Why>, Why> {
+    for script in [&command.is, &command.apply, &command.revert] {
+        match run(group, ["sh", "-n", "-c", script]).await {
+            Ok(_) => {}
+            Err(Why::Program { said, .. }) => {
+                return Ok(Some(Why::Syntax { command: command.name.clone(), output: last_lines(&said, 1) }));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(None)
 }
 
 /// Why the host's kernel cannot be started with these arguments; none where it can, or has them.

@@ -17,14 +17,14 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Answer> {
         serials.entry((&cell.profile, &cell.test, &cell.serial)).or_default().push(result);
     }
     let mut answers = Vec::new();
-    for ((_, name, serial), cells) in serials {
+    for ((profile, name, serial), cells) in serials {
         let Some(test) = registry.test(name.as_str()) else { continue };
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
             let solved: Vec<Solved> = cells.iter().map(|cell| solved(cell, worker)).collect();
             let of = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
-            let test_name = format!("{name}/{serial}{of}");
+            let test_name = format!("{profile}/{name}/{serial}{of}");
             answers.extend(test.solve(&solved).into_iter().map(|answer| Answer { test: test_name.clone(), ..answer }));
         }
     }
@@ -114,9 +114,9 @@ mod tests {
         assert_eq!(
             shown(&cells),
             [
-                "himeno/0000 1.58, 79 % of a perfect 2",
-                "himeno/0000@b 2.21, 110 % of a perfect 2",
-                "himeno/0000@c 1.08, 54 % of a perfect 2",
+                "Localhost/himeno/0000 1.58, 79 % of a perfect 2",
+                "Localhost/himeno/0000@b 2.21, 110 % of a perfect 2",
+                "Localhost/himeno/0000@c 1.08, 54 % of a perfect 2",
             ]
         );
     }
@@ -129,6 +129,13 @@ mod tests {
         });
         let answers = solve(&cells, &Registry::built_in());
         let shown: Vec<(&str, f64)> = answers.iter().map(|answer| (answer.test.as_str(), answer.value)).collect();
-        assert_eq!(shown, [("ramspeed/0000", 2750.0), ("ramspeed/0000@b", 2500.0), ("ramspeed/0000@c", 250.0)]);
+        assert_eq!(
+            shown,
+            [
+                ("Localhost/ramspeed/0000", 2750.0),
+                ("Localhost/ramspeed/0000@b", 2500.0),
+                ("Localhost/ramspeed/0000@c", 250.0)
+            ]
+        );
     }
 }

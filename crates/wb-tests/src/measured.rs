@@ -132,7 +132,7 @@ pub struct Latencies {
 /// What follows from several cells together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// The test that gives it.
+    /// The cells that it follows from, `PROFILE/TEST/SERIAL`, with `@WORKER` where it is of one of several workers.
     pub test: String,
     /// What it is.
     pub name: String,

@@ -127,6 +127,8 @@ impl Agent {
 
     /// Ends every process of a group and removes it.
     pub(super) async fn teardown(&self, id: u32) -> Result<Teardown, Fault> {
+        // What changes the machine for a group is none of what it started, and is waited for.
+        let mut log = self.log.lock().await;
         let group = self.group(id)?;
         let mut report = self.end(&|| self.members(&group), group.cgroup.as_ref()).await;
         if let Some(cgroup) = &group.cgroup {
@@ -139,7 +141,7 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
-        (report.put_back, report.fault) = self.put_back(&group.changed.take());
+        (report.put_back, report.fault) = Self::put_back(&mut log, group.changed.take()).await;
         self.home.drop_scratch(id)?;
         Ok(report)
     }

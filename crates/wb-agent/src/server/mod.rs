@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::LocalSet;
 use wb_knobs::doctor::doctor;
 use wb_sys::cgroup::Cgroups;
@@ -72,8 +72,8 @@ pub enum AgentError {
 /// Serves one controller until its input ends, it is told to close, or it gets SIGTERM, SIGINT or
 /// SIGHUP, or it is silent for longer than it said it would be; then ends every process and removes every file and cgroup that it made.
 ///
-/// It waits for all children of this process, and they die with the calling thread: run it on a
-/// current-thread runtime, in a process that has no other children.
+/// It waits for all children of the calling thread, adopted ones included, and they die with it: run it on a
+/// current-thread runtime, on the first thread of a process that has no other children.
 ///
 /// # Errors
 /// When it cannot be set up, or the other side is no controller of this version.
@@ -224,7 +224,7 @@ struct Agent {
     processes: RefCell<BTreeMap<u32, Rc<LiveProcess>>>,
     recordings: RefCell<BTreeMap<u32, Rc<Recording>>>,
     /// The undo log, while anything is changed for a group.
-    log: RefCell<Option<UndoLog>>,
+    log: Mutex<Option<UndoLog>>,
     left_behind: LeftBehind,
     /// The run that this agent measures for, announced to others.
     run: RefCell<Option<(Controller, Announcement)>>,
@@ -249,7 +249,7 @@ impl Agent {
             groups: RefCell::default(),
             processes: RefCell::default(),
             recordings: RefCell::default(),
-            log: RefCell::default(),
+            log: Mutex::default(),
             left_behind,
             run: RefCell::default(),
             last_id: Cell::new(0),
@@ -283,9 +283,9 @@ impl Agent {
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group { found } => Done::new(self.new_group(found)?),
             Request::Unsettable { knobs } => Done::new(tuning::unsettable(&self.root, &knobs)),
-            Request::Tune { group, knobs, strict } => Done::new(self.tune(group, &knobs, strict)?),
+            Request::Tune { group, knobs, strict } => Done::new(self.tune(group, &knobs, strict).await?),
             Request::LeftBehind => Done::new(&self.left_behind),
-            Request::Change { group, step, state } => Done::new(self.change(group, *step, state.as_deref())?),
+            Request::Change { group, step, state } => Done::new(self.change(group, *step, state).await?),
             Request::Teardown { group } => Done::new(self.teardown(group).await?),
             Request::Spawn { group, command, hold } => Done::new(self.spawn(group, &command, payload, hold)?),
             Request::Release { process } => Done::new(self.process(process)?.release(&self.root)?),

@@ -94,11 +94,17 @@ pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Ve
 
 impl Agent {
     /// Sets knobs until the group is torn down.
-    pub(super) fn tune(&self, group: u32, knobs: &BTreeMap<String, String>, strict: bool) -> Result<Vec<Tuned>, Fault> {
+    pub(super) async fn tune(
+        &self,
+        group: u32,
+        knobs: &BTreeMap<String, String>,
+        strict: bool,
+    ) -> Result<Vec<Tuned>, Fault> {
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
         let knobs = wanted.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
         let set = KnobSet { name: BY.to_owned(), summary: String::new(), knobs };
-        let tuned = self.for_group(group, |log| apply(&self.root, &set, log))?;
+        let root = self.root.clone();
+        let tuned = self.for_group(group, move |log| apply(&root, &set, log)).await?;
         match tuned.iter().find_map(|one| Some((one, one.outcome.reason()?))) {
             Some((one, reason)) if strict => {
                 Err(Fault::Refused { why: format!("{} cannot be {}: {reason}", one.knob, one.wanted) })
@@ -108,40 +114,63 @@ impl Agent {
     }
 
     /// Makes one thing so until the group is torn down.
-    pub(super) fn change(&self, group: u32, step: Step, state: Option<&str>) -> Result<bool, Fault> {
-        self.for_group(group, |log| log.change(step, state.map(str::as_bytes)))
+    pub(super) async fn change(&self, group: u32, step: Step, state: Option<String>) -> Result<bool, Fault> {
+        self.for_group(group, move |log| log.change(step, state.as_deref().map(str::as_bytes))).await
     }
 
     /// Changes something for a group through the undo log, which is taken where it is not ours yet.
-    fn for_group<T>(&self, group: u32, change: impl FnOnce(&mut UndoLog) -> Result<T, UndoError>) -> Result<T, Fault> {
+    async fn for_group<T: Send + 'static>(
+        &self,
+        group: u32,
+        change: impl FnOnce(&mut UndoLog) -> Result<T, UndoError> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let mut held = self.log.lock().await;
+        // Another call may have torn it down while this one waited.
         let group = self.group(group)?;
-        let mut held = self.log.borrow_mut();
-        let log = match held.as_mut() {
-            Some(log) => log,
-            None => held.insert(UndoLog::open(&self.root, BY).map_err(|error| refused(&error))?),
-        };
-        let numbers = |log: &UndoLog| log.open_changes().map(|change| change.number).collect::<BTreeSet<_>>();
-        let before = numbers(log);
-        let result = change(log);
-        group.changed.borrow_mut().extend(numbers(log).difference(&before));
-        Self::let_go(&mut held);
+        let (log, root) = (held.take(), self.root.clone());
+        let changed = on_a_thread(move || {
+            let mut log = log.map_or_else(|| UndoLog::open(&root, BY), Ok)?;
+            let before = numbers(&log);
+            let result = change(&mut log);
+            let new: BTreeSet<u32> = numbers(&log).difference(&before).copied().collect();
+            Ok((still_needed(log), new, result))
+        });
+        let (log, new, result) = changed.await.map_err(|error: UndoError| refused(&error))?;
+        *held = log;
+        group.changed.borrow_mut().extend(new);
         result.map_err(|error| refused(&error))
     }
 
     /// Puts back what was changed under these numbers; what became of it, and why not all of it.
-    pub(super) fn put_back(&self, numbers: &BTreeSet<u32>) -> (Vec<PutBack>, Option<String>) {
-        let mut held = self.log.borrow_mut();
-        let Some(log) = held.as_mut().filter(|_| !numbers.is_empty()) else { return (Vec::new(), None) };
-        let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));
-        Self::let_go(&mut held);
+    pub(super) async fn put_back(held: &mut Option<UndoLog>, numbers: BTreeSet<u32>) -> (Vec<PutBack>, Option<String>) {
+        let Some(mut log) = held.take_if(|_| !numbers.is_empty()) else { return (Vec::new(), None) };
+        let (log, undone) = on_a_thread(move || {
+            let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));
+            (still_needed(log), undone)
+        })
+        .await;
+        *held = log;
         let (undone, error) = parted(undone);
         (undone, error.map(|error| error.to_string()))
     }
+}
 
-    /// Others may change the machine again once nothing of ours is changed.
-    fn let_go(held: &mut Option<UndoLog>) {
-        if held.as_ref().is_some_and(|log| !log.open_changes().any(is_ours)) {
-            *held = None;
-        }
+/// The numbers of the changes that are not undone.
+fn numbers(log: &UndoLog) -> BTreeSet<u32> {
+    log.open_changes().map(|change| change.number).collect()
+}
+
+/// The log while anything of ours is changed; others may change the machine again once nothing is.
+fn still_needed(log: UndoLog) -> Option<UndoLog> {
+    let is_needed = log.open_changes().any(is_ours);
+    is_needed.then_some(log)
+}
+
+/// Runs what may take as long as a profile's command does on a thread of its own: the agent goes on answering.
+async fn on_a_thread<T: Send + 'static>(change: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(change).await {
+        Ok(result) => result,
+        // It is never cancelled, so that it panicked.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use wb_agent::{Command, WorkerError};
 use wb_fleet::{FleetError, Inventory, Note, Options, Why, connect};
+use wb_sys::undo::Step;
 
 use crate::lab::{AGENT, DESK, Fleet, HOST, Place, Sshd, alive, eventually, run};
 
@@ -214,6 +215,29 @@ fn a_cut_link_is_known_at_both_ends() {
     });
     fleet.is_quiet(HOST);
     eventually("the end of ssh", || fleet.lab.processes(DESK).is_empty());
+}
+
+#[test]
+fn a_change_that_takes_longer_than_silence_may_last_is_no_silence() {
+    let Some(fleet) = Fleet::new(1) else { return };
+    run(async {
+        let options = Options { silence: Duration::from_secs(3), ..fleet.options() };
+        let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
+        let group = connected.worker.group().await.unwrap();
+        let marker = fleet.path("slowly-made");
+        let write = format!("sleep 5; [ {{}} = absent ] && rm -f {0} || touch {0}", marker.display());
+        let read = format!("[ -e {} ] && echo present || echo absent", marker.display());
+        let words = |script: String| ["sh", "-c", &script].map(str::to_owned).to_vec();
+        let step = Step::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
+        assert!(group.change(step, Some("present".to_owned())).await.unwrap());
+        assert!(marker.exists());
+        // What puts it back takes as long.
+        let teardown = group.teardown().await.unwrap();
+        assert_eq!((teardown.killed.len(), teardown.put_back.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
+        assert!(!marker.exists());
+        connected.worker.close().await.unwrap();
+    });
+    fleet.is_quiet(HOST);
 }
 
 #[test]

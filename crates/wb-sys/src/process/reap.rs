@@ -60,9 +60,10 @@ pub struct Reaped {
     pub usage: ResourceUse,
 }
 
-/// The next child that has ended, adopted ones included; none when no other has ended yet.
+/// The next child of the calling thread that has ended, or of the process's first thread the adopted ones too; none when
+/// no other has ended yet. Children of other threads are theirs to wait for.
 pub fn reap_any() -> Option<Reaped> {
-    raw::wait4(-1, libc::WNOHANG).map(reaped)
+    raw::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(reaped)
 }
 
 /// Waits until this child has ended. None when there is no such child.

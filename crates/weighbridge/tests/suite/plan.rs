@@ -321,6 +321,6 @@ fn the_time_of_each_sample_and_of_all_is_shown() {
         let row = out.lines().find(|row| row.contains(name)).unwrap_or_default().to_owned();
         row.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(row("plan fio:rw=read,bs=4k,runtime=1s --no-worker", "fio/0000"), "1+5–30 11.5 s 69 s–6 min");
+    assert_eq!(row("plan fio:rw=read,bs=4k,runtime=1s --no-worker", "fio/0000"), "1+3–18 11.5 s 46 s–4 min");
     assert_eq!(row("plan own --no-worker", "own/0000"), "1+6–30 ? ?");
 }

@@ -154,3 +154,35 @@ fn a_run_warns_of_a_later_profile_before_it_measures_in_the_first() {
     let (at, measured) = (ran.err.find(warning), ran.err.find("Localhost/steady"));
     assert!(ran.code == 3 && at.is_some() && (measured.is_none() || at < measured), "{}", ran.seen());
 }
+
+#[test]
+fn knobs_files_and_commands_that_a_host_refuses_are_found_by_the_plan() {
+    let Some(lab) = lab(&STUBS) else { return };
+    let profile = |name: &str, text: &str| {
+        lab.write(&format!("config/weighbridge/profiles.d/{name}.toml"), &format!("summary = \"x\"\n{text}"));
+    };
+    let folder = lab.path("");
+    let folder = folder.display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let command = |apply: &str| {
+        format!("[[commands]]\nname = \"broken\"\nis = \"true\"\napply = \"{apply}\"\nrevert = \"true\"\n")
+    };
+    profile("Knob", "[knobs]\nswappiness = \"many\"\n");
+    profile("NoFolder", "[[files]]\npath = \"/no/such/folder/x\"\ntext = \"x\"\n");
+    profile("Folder", &format!("[[files]]\npath = \"{folder}\"\ntext = \"x\"\n"));
+    profile("Broken", &command("if true; then"));
+    // What a command brings cannot be there before it has run.
+    profile("Brings", &format!("[knobs]\nswappiness = \"many\"\n{}", command("true")));
+    for (name, reason) in [
+        ("Knob", "the knob `swappiness` cannot be `many`: "),
+        ("NoFolder", "cannot write the file `/no/such/folder/x`: there is no folder `/no/such/folder`"),
+        ("Folder", "it is a folder"),
+        ("Broken", "invalid command `broken`: expected a shell script: "),
+    ] {
+        let ran = plan(&lab, name, "");
+        assert!(ran.code == 3 && ran.out.contains(reason), "{name}: {}", ran.seen());
+        assert!(ran.out.contains("\n0 of 1 cells") || ran.out.contains("cannot be measured here"), "{}", ran.seen());
+    }
+    let ran = plan(&lab, "Brings", "");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
