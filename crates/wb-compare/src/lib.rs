@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod source;
 pub mod statistical;
 pub mod strip;
+pub mod test_setup;
 pub mod tolerance;
 pub mod uncertainty;
 pub mod unknown;

@@ -102,7 +102,13 @@ impl Model {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })
+        let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
+        Ok(model.from_file(path))
+    }
+
+    /// The same with the file that it was read from.
+    pub(super) fn from_file(self, path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..self }
     }
 
     /// Writes a file whole, so that it is either the old one or the new one.
@@ -192,7 +198,7 @@ mod tests {
         let spread = Some(Spread { min: -3.0, max: 1.0 / 3.0 });
         let equation = Equation { slope: 0.1 + 0.2, intercept: -1e-7 };
         let entries = BTreeMap::from([(LAT.to_owned(), Entry { equation, raw: Some(1.0 / 7.0), spread })]);
-        let model = Model { version: Some(1), tolerance: Some(4.0), entries };
+        let model = Model { version: Some(1), tolerance: Some(4.0), entries, file: None };
         assert_eq!(Model::parse(model.to_json().as_bytes()).unwrap(), model);
     }
 

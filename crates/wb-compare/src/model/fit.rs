@@ -37,7 +37,7 @@ impl Fit {
 pub fn fit(how: Fit, tolerance: f64, builds: &Builds) -> Model {
     let entry = |(id, values): (String, Vec<f64>)| Some((id, fit_values(how, tolerance, &values)?));
     let entries = histories(builds).filter_map(entry).collect();
-    Model { version: Some(how.version()), tolerance: Some(tolerance), entries }
+    Model { file: None, version: Some(how.version()), tolerance: Some(tolerance), entries }
 }
 
 /// Each check's identifier and its values in the builds that know it.

@@ -10,6 +10,7 @@ pub mod noise;
 pub mod rebase;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::build::Builds;
 use crate::id::CheckId;
@@ -20,6 +21,8 @@ pub use noise::{NoiseModel, file::AnyModel};
 /// What history says of each check, by identifier as run-perf writes it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
+    /// The file that it was read from; none where it was made here.
+    pub file: Option<PathBuf>,
     /// The version of its file; none for one without metadata, which has equations only.
     pub version: Option<u32>,
     /// What the ends of the range are mapped to: ± so many percent.
@@ -74,11 +77,16 @@ impl Equation {
     pub fn value_at(&self, score: f64) -> Option<f64> {
         Some((score - self.intercept) / self.slope).filter(|value| value.is_finite())
     }
+
+    /// The values that have the scores −`tolerance` and +`tolerance`; none for a line that does not rise or fall.
+    pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
+        Some((self.value_at(-tolerance)?, self.value_at(tolerance)?))
+    }
 }
 
 impl Entry {
     /// The values that are mapped to −tolerance and +tolerance.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
-        Some((self.equation.value_at(-tolerance)?, self.equation.value_at(tolerance)?))
+        self.equation.range(tolerance)
     }
 }

@@ -22,7 +22,8 @@ impl Model {
     /// Source of the formula: run-perf, `ModelLinearRegression.rebase`, which leaves average and range as they were.
     pub fn rebase(&self, how: Fit, tolerance: f64, builds: &Builds) -> Rebased {
         let tolerance = self.tolerance.unwrap_or(tolerance);
-        let mut model = Self { version: self.version.or(Some(2)), tolerance: Some(tolerance), ..self.clone() };
+        let version = self.version.or(Some(2));
+        let mut model = Self { file: None, version, tolerance: Some(tolerance), entries: self.entries.clone() };
         let mut unmoved = self.entries.len();
         for (id, values) in histories(builds) {
             let entry = match self.entries.get(&id) {

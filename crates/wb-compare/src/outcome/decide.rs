@@ -75,6 +75,11 @@ impl Decided {
         !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
+    /// Whether it speaks against a build: worse, or not compared.
+    pub fn is_failure(self) -> bool {
+        self == Self::Loss || !self.is_compared()
+    }
+
     /// For people.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -83,16 +83,20 @@ impl<'a> History<'a> {
         Some(Judged { decided, decided_by, by_tolerance, by_statistics, differences })
     }
 
-    /// How many primary checks of a build came to what, and the others.
-    pub fn totals(&self, build: usize) -> Totals {
+    /// How many of some checks of a build came to what; errors and groups are not counted.
+    pub fn totals_of(&self, checks: impl IntoIterator<Item = usize>, build: usize) -> Totals {
         let mut totals = Totals::default();
-        for (at, check) in self.tolerances.checks.iter().enumerate() {
-            match self.judged(at, build) {
-                Some(judged) if check.primary => totals.add(judged.decided),
-                Some(_) => totals.not_primary += 1,
-                None => {}
+        for at in checks {
+            if let Some(judged) = self.judged(at, build) {
+                totals.add(self.tolerances.checks[at].primary, judged.decided);
             }
         }
+        totals
+    }
+
+    /// How many primary checks of a build came to what, and the others.
+    pub fn totals(&self, build: usize) -> Totals {
+        let mut totals = self.totals_of(0..self.tolerances.checks.len(), build);
         totals.errors = self.tolerances.errors(build).count();
         for group in self.tolerances.groups.iter().filter(|group| self.decides(group, build)) {
             match group.cell(build).map(|cell| cell.status) {
@@ -123,10 +127,14 @@ impl<'a> History<'a> {
     pub fn better(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
         let primary = self.tolerances.checks.iter().enumerate();
         let primary = primary.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
-        primary.filter_map(move |(at, check)| {
-            let score = self.tolerances.cell(at, build)?.score.filter(|score| score.is_finite())?;
-            Some((at, score * self.tolerances.sense(*check)?))
-        })
+        primary.filter_map(move |(at, _)| Some((at, self.gain(at, build)?)))
+    }
+
+    /// By how many percent a build is better in a check, by its score; worse is below zero. None where the score is not
+    /// finite or neither way is better.
+    pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
+        let score = self.tolerances.cell(check, build)?.score.filter(|score| score.is_finite())?;
+        Some(score * self.tolerances.sense(self.tolerances.checks[check])?)
     }
 
     fn column(&mut self, build: usize, compared: &mut Compared) -> Vec<Option<Kept>> {

@@ -156,6 +156,9 @@ pub struct Totals {
     pub incomparable: usize,
     /// Checks that decide nothing.
     pub not_primary: usize,
+    /// Those of them that got worse, or that were not compared.
+    #[serde(default)]
+    pub not_primary_failed: usize,
     /// Groups that got worse, among those that decide.
     pub groups_lost: usize,
     /// Groups that got better, among those that decide.
@@ -163,7 +166,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, decided: Decided) {
+    /// Counts a check.
+    fn add(&mut self, is_primary: bool, decided: Decided) {
+        if !is_primary {
+            self.not_primary += 1;
+            self.not_primary_failed += usize::from(decided.is_failure());
+            return;
+        }
         let place = match decided {
             Decided::Gain => &mut self.gains,
             Decided::MinorGain => &mut self.minor_gains,
@@ -231,7 +240,7 @@ impl Outcome {
         let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance));
         let mut totals = Totals::default();
         for check in &checks {
-            if check.primary { totals.add(check.decided) } else { totals.not_primary += 1 }
+            totals.add(check.primary, check.decided);
         }
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);

@@ -13,6 +13,7 @@
 
 pub mod averages;
 pub mod groups;
+pub mod limits;
 pub mod score;
 pub mod starred;
 pub mod status;

@@ -4,6 +4,7 @@
 //! `AveragesModifier`, `NOutOfResultsModifier`.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use crate::build::{Builds, Row};
 use crate::id::{CheckId, Statistic};
@@ -148,7 +149,10 @@ impl Prior {
 
 /// A model, by row instead of by identifier.
 #[derive(Debug)]
-pub(super) struct BoundModel(Vec<[Option<Entry>; 2]>);
+pub(super) struct BoundModel {
+    file: Option<PathBuf>,
+    entries: Vec<[Option<Entry>; 2]>,
+}
 
 impl BoundModel {
     pub(super) fn bind(model: &Model, builds: &Builds) -> Self {
@@ -159,11 +163,15 @@ impl BoundModel {
                 bound[row.index()][id.statistic as usize] = Some(*entry);
             }
         }
-        Self(bound)
+        Self { file: model.file.clone(), entries: bound }
     }
 
     pub(super) fn entry(&self, row: Row, statistic: Statistic) -> Option<&Entry> {
-        self.0.get(row.index())?[statistic as usize].as_ref()
+        self.entries.get(row.index())?[statistic as usize].as_ref()
+    }
+
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 }
 

@@ -11,4 +11,5 @@ mod run_perf;
 mod shared_models;
 mod shared_scores;
 mod support;
+mod test_setup;
 mod tolerance;

@@ -126,6 +126,29 @@ fn errors_of_a_test_count_on_either_side() {
 }
 
 #[test]
+fn the_tolerated_range_ends_where_the_score_is_at_the_tolerance() {
+    let lab = lab(&[
+        &[throughput("iops_sec", 100.0, 3.0), latency("lat", 10.0, 20.0)],
+        &[throughput("iops_sec", 100.0, 3.0)],
+    ]);
+    let file = lab.file("model.json", format!(r#"{{"{IOPS}": [0.5, -40]}}"#));
+    let builds = lab.read(&["0", "1"]);
+    let options = Options::default();
+    let alone = compare(&builds, &[], &options);
+    let limits = alone.limits(at(&alone, IOPS));
+    assert_eq!((limits.models, limits.range), (vec![], Some((95.0, 105.0))));
+    let deviation = alone.limits(at(&alone, &IOPS.replace(".mean", ".stddev")));
+    assert_eq!(deviation.range, Some((0.0, 8.0)), "three points less five are none");
+    let model = wb_compare::Model::read(&file).unwrap();
+    let models = [model.clone(), wb_compare::Model { file: None, ..model }];
+    let modelled = compare(&builds, &models, &options);
+    let limits = modelled.limits(at(&modelled, IOPS));
+    assert_eq!((limits.models, limits.range), (vec![0, 1], Some((70.0, 90.0))));
+    assert_eq!(modelled.limits(at(&modelled, LAT)).models, [0usize; 0]);
+    assert_eq!(modelled.model_files().collect::<Vec<_>>(), [Some(file.as_path()), None]);
+}
+
+#[test]
 fn a_group_of_metrics_with_opposite_directions_is_worse_where_each_is() {
     let lab = Lab::new();
     for (name, iops, lat) in [("a", 100.0, 100.0), ("b", 90.0, 110.0)] {

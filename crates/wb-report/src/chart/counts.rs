@@ -55,7 +55,7 @@ impl Chart for Counts {
 }
 
 impl CountRow {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.parts.iter().map(|(.., count)| count).sum()
     }
 

@@ -20,6 +20,7 @@ mod ratio;
 mod scale;
 mod sequence;
 mod strip;
+mod trend;
 
 pub(crate) use bar::{Bars, bar};
 pub use box_plot::{Baseline, BoxPlot, BoxRow};
@@ -33,6 +34,7 @@ pub(crate) use ratio::{Ratio, RatioBars};
 pub(crate) use scale::prefixed;
 pub use sequence::{Sequence, SequenceRow};
 pub use strip::{Segment, Strip};
+pub(crate) use trend::{Trend, TrendColumn};
 
 use element::{Element, pixels};
 

@@ -18,6 +18,7 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
         ("differing", totals.differing),
         ("inconclusive", totals.inconclusive),
         ("not primary", totals.not_primary),
+        ("not primary, failed", totals.not_primary_failed),
         ("groups lost", totals.groups_lost),
         ("groups gained", totals.groups_gained),
     ];

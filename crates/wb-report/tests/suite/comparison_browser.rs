@@ -79,7 +79,7 @@ fn filters_narrow_the_table() {
     choose(&mut browser, "status", "gain");
     assert_eq!(names(&mut browser), ["Localhost/fio/0000:./read-64KiB/throughput/iops_sec.mean"]);
     choose(&mut browser, "status", "");
-    browser.eval("document.querySelector('.filters [name=primary]').click()");
+    choose(&mut browser, "primary", "");
     assert_eq!(names(&mut browser).len(), 24, "everything");
     choose(&mut browser, "profile", "=Tuned");
     assert_eq!(names(&mut browser).len(), 4);
@@ -89,6 +89,22 @@ fn filters_narrow_the_table() {
     choose(&mut browser, "text", "no such check");
     browser.eval("document.querySelector('.live tbody button').click()");
     assert_eq!(names(&mut browser).len(), 24, "the way out of filters that let nothing through");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn checks_that_are_not_primary_come_after_a_line_and_their_failures_are_a_click_away() {
+    let Some((mut browser, _page)) = opened(1280) else { return };
+    choose(&mut browser, "status", "");
+    choose(&mut browser, "primary", "");
+    let apart = "[...document.querySelectorAll('.live tbody tr')].findIndex(row => row.classList.contains('apart'))";
+    assert_eq!(browser.eval(apart), 12, "after the primary ones");
+    browser.eval("document.querySelector('button[data-sort=\"2\"]').click()");
+    assert_eq!(browser.eval(apart), 12, "also where they are sorted");
+    browser.eval("document.querySelector('#others-in-table button').click()");
+    let failed = names(&mut browser);
+    assert!(failed.iter().all(|name| name.contains("/latency/")) && failed.len() == 3, "{failed:?}");
+    assert_eq!(browser.eval("document.querySelector('.live .first').textContent"), "109.5 to 10.5");
 }
 
 #[test]
@@ -108,7 +124,7 @@ fn a_column_sorts_the_worst_first() {
 #[ignore = "needs chromium: make test-system"]
 fn a_cell_tells_why_by_keyboard_alone() {
     let Some((mut browser, _page)) = opened(1280) else { return };
-    browser.eval("document.querySelector('.filters output').previousElementSibling.querySelector('input').focus()");
+    browser.eval("document.querySelector('.filters output').previousElementSibling.querySelector('select').focus()");
     for _ in 0..4 {
         browser.press("Tab", "Tab", 9, "");
         if browser.eval("document.activeElement.tagName") == "TD" {
@@ -120,7 +136,16 @@ fn a_cell_tells_why_by_keyboard_alone() {
     browser.press("Enter", "Enter", 13, "\r");
     let told = browser.eval("document.querySelector('tr.why').textContent");
     let told = told.as_str().unwrap();
-    for part in ["new: ✕ loss", "tolerances decide", "1000", "800", "−20.00 % of ±5 %", "ratio of medians"] {
+    for part in [
+        "new: ✕ loss",
+        "tolerances decide",
+        "1000",
+        "800",
+        "−20.00 % of ±5 %",
+        "tolerated950 to 1050",
+        "judged bythe value of old",
+        "ratio of medians",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(browser.eval("document.querySelectorAll('tr.why svg circle').length"), 3, "a dot for each build");
@@ -198,7 +223,7 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
     browser.open(&page.file, 1280, "light");
     done(&mut browser);
     choose(&mut browser, "status", "");
-    browser.eval("document.querySelector('.filters [name=primary]').click()");
+    choose(&mut browser, "primary", "");
     assert_eq!(browser.eval("document.querySelector('.filters output').textContent"), "8000 of 8000 checks");
     let first = names(&mut browser);
     browser.eval("document.querySelector('.pages button:last-child').click()");

@@ -34,7 +34,11 @@ impl AnyModel {
     /// Reads a file of either kind.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })
+        let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
+        Ok(match model {
+            Self::Scores(model) => Self::Scores(model.from_file(path)),
+            noise @ Self::Noise(_) => noise,
+        })
     }
 
     /// Reads a file's text. What a newer program added to a known version is passed over.

@@ -21,11 +21,15 @@ pub(super) fn figures(history: &History<'_>, names: &[String], ids: &mut Ids) ->
     let last = history.builds.list().len().saturating_sub(1);
     let by_build = (1..=last).map(|at| (names[at].clone(), history.better(at).map(|(_, score)| score).collect()));
     let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
-    let parts: [(&str, PartOf); 3] = [
+    let mut parts: Vec<(&str, PartOf)> = vec![
         ("profile", |id| id.profile.to_owned()),
         ("test", |id| id.test.to_owned()),
         ("metric", |id| format!("{}/{}/{}", id.test, id.class, id.metric)),
     ];
+    if last == 1 {
+        // With more builds each test of each profile has a chart of its own.
+        parts.insert(2, ("profile and test", |id| format!("{}/{}", id.profile, id.test)));
+    }
     for (name, of) in parts {
         let build = &history.builds.list()[last].name;
         charts.push((format!("by {name}, {build}"), by(history, last, of)));
@@ -57,7 +61,7 @@ fn figure(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut Ids) -> Option
         return None;
     }
     let cut = if all > SHOWN { format!(" The {SHOWN} of {all} with the most checks.") } else { String::new() };
-    let span = Some(span(&rows));
+    let span = Some(span(rows.iter().map(|row| &row.summary)));
     let lines = vec![Baseline { label: "no difference".to_owned(), value: 0.0 }];
     let title = format!("differences {by}");
     let chart = BoxPlot { lines, span, ..BoxPlot::new(title, Unit::new("%"), rows) };
@@ -69,13 +73,13 @@ fn figure(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut Ids) -> Option
 }
 
 /// Room for all boxes and for whiskers of one and a half times a box; a single outlier must not flatten the rest.
-fn span(rows: &[BoxRow]) -> (f64, f64) {
+pub(super) fn span<'a>(summaries: impl Iterator<Item = &'a Summary>) -> (f64, f64) {
     let reach = |summary: &Summary| {
         let whisker = 1.5 * (summary.q3 - summary.q1);
         ((summary.q1 - whisker).max(summary.min), (summary.q3 + whisker).min(summary.max))
     };
-    let ends = rows.iter().map(|row| reach(&row.summary));
-    let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), (l, h)| (low.min(l), high.max(h)));
+    let (low, high) =
+        summaries.map(reach).fold((0.0, 0.0), |(low, high): (f64, f64), (l, h)| (low.min(l), high.max(h)));
     let pad = ((high - low) * 0.04).max(0.5);
     (low - pad, high + pad)
 }
@@ -87,8 +91,8 @@ mod tests {
     #[test]
     fn one_outlier_does_not_flatten_the_rest() {
         let scores = [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 5000.0];
-        let row = BoxRow::new(String::new(), Summary::of(&Samples::new(&scores).unwrap()));
-        let (low, high) = span(&[row]);
+        let summary = Summary::of(&Samples::new(&scores).unwrap());
+        let (low, high) = span(std::iter::once(&summary));
         assert!(low < -1.0 && high > 2.0 && high < 10.0, "{low} {high}");
     }
 }

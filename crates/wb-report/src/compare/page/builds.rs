@@ -110,7 +110,7 @@ impl JudgedRow {
         Self {
             failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
             groups: totals.groups_lost,
-            not_primary: totals.not_primary,
+            not_primary: totals.not_primary_failed,
             score: score.map(percent),
             tint: score.map_or("", |score| tint(score, history.tolerances.options.tolerance, &totals)),
         }

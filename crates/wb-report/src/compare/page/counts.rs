@@ -16,7 +16,7 @@ pub(super) struct CountsView {
 
 type Column = (&'static str, fn(&Totals) -> usize);
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     ("gains", |totals| totals.gains),
     ("minor gains", |totals| totals.minor_gains),
     ("equals", |totals| totals.equals),
@@ -29,6 +29,7 @@ const COLUMNS: [Column; 14] = [
     ("defined otherwise", |totals| totals.incomparable),
     ("errors", |totals| totals.errors),
     ("not primary", |totals| totals.not_primary),
+    ("not primary, failed", |totals| totals.not_primary_failed),
     ("groups lost", |totals| totals.groups_lost),
     ("groups gained", |totals| totals.groups_gained),
 ];
@@ -76,13 +77,21 @@ impl CountsView {
 }
 
 fn figure(totals: &[(&str, Totals)], ids: &mut Ids) -> Figure {
-    let row = |(name, totals): &(&str, Totals)| CountRow {
-        label: (*name).to_owned(),
-        parts: PARTS.map(|(class, name, count)| (class, name, count(totals))).to_vec(),
-    };
+    let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
     let counts = Counts { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
-    let occurs = |count: fn(&Totals) -> usize| totals.iter().any(|(_, totals)| count(totals) > 0);
-    let legend = PARTS.iter().filter(|(.., count)| occurs(*count)).map(|(class, name, _)| (count_key(class), *name));
+    let legend = legend(totals.iter().map(|(_, totals)| totals));
     let caption = "How many primary checks of each build came to what, held against the first build.";
-    Figure::of(&counts, caption.to_owned(), ids).explaining(legend)
+    Figure::of(&counts, caption.to_owned(), ids).explaining(legend.into_iter())
+}
+
+/// The parts of a bar.
+pub(super) fn parts(totals: &Totals) -> Vec<(&'static str, &'static str, usize)> {
+    PARTS.map(|(class, name, count)| (class, name, count(totals))).to_vec()
+}
+
+/// The shapes and names of the parts that any bar has.
+pub(super) fn legend<'a>(bars: impl Iterator<Item = &'a Totals> + Clone) -> Vec<(String, &'static str)> {
+    let occurs = |count: fn(&Totals) -> usize| bars.clone().any(|totals| count(totals) > 0);
+    let parts = PARTS.into_iter().filter(|(.., count)| occurs(*count));
+    parts.map(|(class, name, _)| (count_key(class), name)).collect()
 }

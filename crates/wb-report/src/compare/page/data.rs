@@ -17,6 +17,7 @@ use wb_compare::tolerance::score::Part;
 use super::figures::Datum;
 use super::kinds::{Kind, kinds};
 use super::measure::Measure;
+use super::models;
 
 /// Everything; lists are by check unless they say otherwise.
 #[derive(Serialize)]
@@ -31,6 +32,12 @@ struct Data<'a> {
     /// By what a difference is multiplied so that positive is better; 0 where neither way is.
     sense: List<i8>,
     tolerance: List<Datum>,
+    /// The least and the largest value that is tolerated.
+    least: List<Datum>,
+    most: List<Datum>,
+    /// The models' files, and which of them know the check.
+    models: &'a [String],
+    known_by: List<Vec<usize>>,
     suffixes: Vec<String>,
     /// Which of them.
     suffix: List<usize>,
@@ -97,14 +104,16 @@ impl<T: Serialize + PartialEq> Serialize for List<T> {
 pub(super) fn packed(history: &History<'_>, names: &[String], fail_on_gain: bool) -> String {
     // 4 takes half of the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
-    let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &Data::of(history, names, fail_on_gain));
+    let models = models::names(history);
+    let data = Data::of(history, names, &models, fail_on_gain);
+    let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let packed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Neither writing to memory nor numbers and strings as JSON can go wrong.
     BASE64_STANDARD.encode(packed.unwrap_or_default())
 }
 
 impl<'a> Data<'a> {
-    fn of(history: &'a History<'_>, names: &'a [String], fail_on_gain: bool) -> Self {
+    fn of(history: &'a History<'_>, names: &'a [String], models: &'a [String], fail_on_gain: bool) -> Self {
         let tolerances = history.tolerances;
         let checks = 0..tolerances.checks.len();
         let builds = history.builds.list();
@@ -118,13 +127,22 @@ impl<'a> Data<'a> {
             Value::Known(value) => Datum::of(Some(value / measures[at].divisor), 6),
         };
         let values = (0..builds.len()).map(|build| checks.clone().map(|at| value(at, build)).collect());
-        let columns: Vec<_> = (1..builds.len()).into_par_iter().map(|build| Column::of(history, build)).collect();
+        let columns: Vec<_> =
+            (1..builds.len()).into_par_iter().map(|build| Column::of(history, models, build)).collect();
         let columns = columns.into_iter().map(|(mut column, differing)| {
             let placed = differing.into_iter().map(|(at, set)| (at, differences.insert_full(set).0));
             column.differences = placed.collect();
             column
         });
         let cells = columns.collect();
+        let limits: Vec<_> = checks.clone().map(|at| tolerances.limits(at)).collect();
+        let end = |of: fn((f64, f64)) -> f64| {
+            let ends = limits
+                .iter()
+                .zip(&measures)
+                .map(|(limits, measure)| limits.range.map(|range| of(range) / measure.divisor));
+            ends.map(|end| Datum::of(end, 6)).collect()
+        };
         Self {
             builds: builds.iter().map(|build| build.name.as_str()).collect(),
             names,
@@ -133,6 +151,10 @@ impl<'a> Data<'a> {
             primary: tolerances.checks.iter().map(|check| if check.primary { '1' } else { '0' }).collect(),
             sense: tolerances.checks.iter().map(|check| tolerances.sense(*check).unwrap_or(0.0) as i8).collect(),
             tolerance: checks.clone().map(|at| Datum::of(Some(tolerances.tolerance(at)), 4)).collect(),
+            least: end(|range| range.0),
+            most: end(|range| range.1),
+            models,
+            known_by: limits.iter().map(|limits| limits.models.clone()).collect(),
             suffixes: suffixes.into_iter().collect(),
             suffix,
             values: values.collect(),
@@ -146,14 +168,14 @@ impl<'a> Data<'a> {
 type Differing<'a> = Vec<(usize, &'a [Difference])>;
 
 impl Column {
-    fn of<'a>(history: &'a History<'_>, build: usize) -> (Self, Differing<'a>) {
+    fn of<'a>(history: &'a History<'_>, models: &[String], build: usize) -> (Self, Differing<'a>) {
         let (mut column, mut differing) = (Self::default(), Vec::new());
         for at in 0..history.tolerances.checks.len() {
             let judged = history.judged(at, build);
             column.add(judged);
             let parts = history.tolerances.parts(at, build);
             if parts.len() > 1 {
-                column.parts.push((at, parts.iter().map(part).collect()));
+                column.parts.push((at, parts.iter().map(|it| part(it, models)).collect()));
             }
             let differences = judged.map(|judged| judged.differences);
             differing.extend(differences.filter(|set| !set.is_empty()).map(|set| (at, set)));
@@ -184,8 +206,8 @@ impl Column {
     }
 }
 
-fn part(part: &Part) -> (String, Datum, Datum) {
-    (part.term.to_string(), Datum::percent(Some(part.difference)), Datum::of(Some(part.weight), 4))
+fn part(part: &Part, models: &[String]) -> (String, Datum, Datum) {
+    (models::term(part.term, models), Datum::percent(Some(part.difference)), Datum::of(Some(part.weight), 4))
 }
 
 fn letter(unit: Unit) -> char {

@@ -1,16 +1,18 @@
 //! Environments as letters: A is the first build's, and each other one has a letter of its own and shows in what it
-//! differs.
+//! differs. The tests, with their parameters and programs, are one of them.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::environment::{ComparableMachines, Machine, MachineDifference};
+use wb_compare::Builds;
+use wb_compare::environment::{Change, ComparableMachines, Machine, MachineDifference};
 use wb_compare::outcome::BuildTold;
+use wb_compare::test_setup::TestSetups;
 use wb_model::counted;
 
 use crate::compare::context::Row;
 
-/// The environment of one name (`World` or a profile) in all builds.
+/// The environment of one name (`World`, a profile, or `Tests`) in all builds.
 #[derive(Serialize)]
 pub(super) struct Environment {
     pub(super) name: String,
@@ -65,24 +67,87 @@ pub(super) fn environments(builds: &[BuildTold]) -> Vec<Environment> {
     let runs = || builds.iter().flat_map(|build| &build.runs);
     let profiles: BTreeSet<&String> = runs().flat_map(|run| run.environment.keys()).collect();
     let world = profiles.iter().position(|name| *name == "World");
-    let mut names: Vec<&String> = profiles.into_iter().collect();
+    let mut profiles: Vec<&String> = profiles.into_iter().collect();
     if let Some(world) = world {
-        names[..=world].rotate_right(1);
+        profiles[..=world].rotate_right(1);
     }
-    names.into_iter().map(|name| Environment::of(name, builds)).collect()
+    let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
+    let of_profile = |profile: &String| {
+        let of_build = builds.iter().map(|build| RecordedMachines::of_build(build, profile));
+        Environment::of(profile, &names, of_build.collect())
+    };
+    profiles.into_iter().map(of_profile).collect()
+}
+
+/// What a run recorded of an environment.
+trait Recorded {
+    /// The sections in which another one differs, and what differs in them.
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)>;
+    /// All of it.
+    fn json(&self) -> String;
+}
+
+/// The machines of an environment.
+struct RecordedMachines<'a> {
+    machines: &'a Vec<Machine>,
+    comparable: ComparableMachines,
+}
+
+impl<'a> RecordedMachines<'a> {
+    /// Those of each run that has them.
+    fn of_build(build: &'a BuildTold, profile: &str) -> Vec<Self> {
+        let machines = build.runs.iter().filter_map(|run| run.environment.get(profile));
+        machines.map(|machines| Self { machines, comparable: ComparableMachines::of(machines) }).collect()
+    }
+}
+
+impl Recorded for RecordedMachines<'_> {
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+        let named = |MachineDifference { worker, sections }: MachineDifference| {
+            let name = move |section: String| match &worker {
+                Some(worker) => format!("{worker}, {section}"),
+                None => section,
+            };
+            sections.into_iter().map(move |(section, changes)| (name(section), changes))
+        };
+        self.comparable.differences(&other.comparable).into_iter().flat_map(named).collect()
+    }
+
+    fn json(&self) -> String {
+        // A plain tree of texts and numbers always has a JSON form.
+        serde_json::to_string_pretty(self.machines).unwrap_or_default()
+    }
+}
+
+impl Recorded for TestSetups<'_> {
+    fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+        Self::differences(self, other)
+    }
+
+    fn json(&self) -> String {
+        self.to_json()
+    }
+}
+
+/// The environment of the tests: their parameters and programs; none where no build has a test.
+pub(super) fn tests(builds: &Builds) -> Option<Environment> {
+    let recorded: Vec<Vec<TestSetups<'_>>> =
+        builds.list().iter().map(|build| TestSetups::of_build(builds, build)).collect();
+    let names: Vec<&str> = builds.list().iter().map(|build| build.name.as_str()).collect();
+    recorded.iter().any(|of_build| !of_build.is_empty()).then(|| Environment::of("Tests", &names, recorded))
 }
 
 impl Environment {
-    fn of(name: &str, builds: &[BuildTold]) -> Self {
-        let mut distinct: Vec<(&Vec<Machine>, ComparableMachines)> = Vec::new();
+    /// Of what the runs of each build recorded.
+    fn of<T: Recorded>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
+        let mut distinct: Vec<T> = Vec::new();
         let mut of_builds: Vec<Vec<usize>> = Vec::new();
-        for build in builds {
+        for of_build in recorded {
             let mut has = Vec::new();
-            for machines in build.runs.iter().filter_map(|run| run.environment.get(name)) {
-                let comparable = ComparableMachines::of(machines);
-                let same = distinct.iter().position(|(_, other)| other.differences(&comparable).is_empty());
+            for one in of_build {
+                let same = distinct.iter().position(|other| other.differences(&one).is_empty());
                 let place = same.unwrap_or_else(|| {
-                    distinct.push((machines, comparable));
+                    distinct.push(one);
                     distinct.len() - 1
                 });
                 if !has.contains(&place) {
@@ -94,19 +159,15 @@ impl Environment {
         let letters_of = |has: &Vec<usize>| has.iter().map(|place| letter(*place)).collect::<Vec<_>>().join(" ");
         let having = |place: usize| {
             let having = builds.iter().zip(&of_builds).filter(|(_, has)| has.contains(&place));
-            having.map(|(build, _)| build.name.as_str()).collect::<Vec<_>>().join(", ")
+            having.map(|(build, _)| *build).collect::<Vec<_>>().join(", ")
         };
         let others = (1..distinct.len()).map(|place| {
             let against = if place == 1 { vec![0] } else { vec![0, place - 1] };
-            let diffs = against.into_iter().map(|other| Diff::of(other, &distinct[other].1, &distinct[place].1));
+            let diffs = against.into_iter().map(|other| Diff::of(other, distinct[other].differences(&distinct[place])));
             Other { letter: letter(place), builds: having(place), diffs: diffs.collect() }
         });
-        let record = |(place, (machines, _)): (usize, &(&Vec<Machine>, ComparableMachines))| Record {
-            letter: letter(place),
-            builds: having(place),
-            // A plain tree of texts and numbers always has a JSON form.
-            json: serde_json::to_string_pretty(machines).unwrap_or_default(),
-        };
+        let record =
+            |(place, one): (usize, &T)| Record { letter: letter(place), builds: having(place), json: one.json() };
         Self {
             name: name.to_owned(),
             letters: of_builds.iter().map(letters_of).collect(),
@@ -123,18 +184,15 @@ fn letter(place: usize) -> String {
 }
 
 impl Diff {
-    fn of(against: usize, src: &ComparableMachines, dst: &ComparableMachines) -> Self {
+    fn of(against: usize, differences: Vec<(String, Vec<Change>)>) -> Self {
         let (mut sections, mut counts, mut all, mut more) = (Vec::new(), Vec::new(), 0, 0);
-        for MachineDifference { worker, sections: differing } in src.differences(dst) {
-            for (section, changes) in differing {
-                let name = worker.as_ref().map_or_else(|| section.clone(), |worker| format!("{worker}, {section}"));
-                counts.push(format!("{name} {}", changes.len()));
-                let shown = changes.len().min(SHOWN - (all - more));
-                all += changes.len();
-                more += changes.len() - shown;
-                let rows = changes[..shown].iter().map(Row::of).collect();
-                sections.push(Section { name, count: counted(changes.len(), "difference"), rows });
-            }
+        for (name, changes) in differences {
+            counts.push(format!("{name} {}", changes.len()));
+            let shown = changes.len().min(SHOWN - (all - more));
+            all += changes.len();
+            more += changes.len() - shown;
+            let rows = changes[..shown].iter().map(Row::of).collect();
+            sections.push(Section { name, count: counted(changes.len(), "difference"), rows });
         }
         let counts = format!("{}: {}", counted(all, "difference"), counts.join(", "));
         Self { against: letter(against), counts, sections, more }
@@ -194,7 +252,8 @@ mod tests {
             machines(json!({"packages": (0..500).map(|at| (format!("p{at}"), json!(version))).collect::<Value>()}))
         };
         let [one, other] = ["1", "2"].map(|version| ComparableMachines::of(&many(version)));
-        let diff = Diff::of(0, &one, &other);
+        let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();
+        let diff = Diff::of(0, sections);
         assert_eq!((diff.counts.as_str(), diff.more), ("500 differences: packages 500", 100));
         assert_eq!((diff.sections[0].count.as_str(), diff.sections[0].rows.len()), ("500 differences", SHOWN));
     }

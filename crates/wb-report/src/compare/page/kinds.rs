@@ -23,17 +23,18 @@ pub(super) fn kinds(fail_on_gain: bool) -> [Kind; Decided::ALL.len()] {
 
 /// One of them.
 pub(super) fn kind(decided: Decided, fail_on_gain: bool) -> Kind {
-    let (symbol, class, failed) = match decided {
-        Decided::Gain => ("✔", "gain", fail_on_gain),
-        Decided::MinorGain => ("›", "minor-gain", false),
-        Decided::Equal => ("=", "equal", false),
-        Decided::MinorLoss => ("‹", "minor-loss", false),
-        Decided::Loss => ("✕", "loss", true),
-        Decided::Differs => ("≠", "differs", false),
-        Decided::Inconclusive => ("?", "inconclusive", false),
-        Decided::Missing => ("∅", "lacking", true),
-        Decided::Invalid => ("!", "lacking", true),
-        Decided::Incomparable => ("⊘", "lacking", true),
+    let (symbol, class) = match decided {
+        Decided::Gain => ("✔", "gain"),
+        Decided::MinorGain => ("›", "minor-gain"),
+        Decided::Equal => ("=", "equal"),
+        Decided::MinorLoss => ("‹", "minor-loss"),
+        Decided::Loss => ("✕", "loss"),
+        Decided::Differs => ("≠", "differs"),
+        Decided::Inconclusive => ("?", "inconclusive"),
+        Decided::Missing => ("∅", "lacking"),
+        Decided::Invalid => ("!", "lacking"),
+        Decided::Incomparable => ("⊘", "lacking"),
     };
+    let failed = decided.is_failure() || (fail_on_gain && decided == Decided::Gain);
     Kind { word: decided.as_str(), symbol, class, failed, is_change: failed || decided == Decided::Gain }
 }

@@ -18,8 +18,10 @@ mod kinds;
 mod links;
 mod markup;
 mod measure;
+mod models;
 mod names;
 mod rows;
+mod trends;
 mod view;
 
 use wb_compare::Outcome;

@@ -1,36 +1,84 @@
-//! The checks that got worse or better in any build, or cannot be compared there: what the page lists without scripts.
+//! The checks that the page lists without scripts: the primary ones that got worse or better in any build, or cannot be
+//! compared there, and apart from them the failures among the others.
 
 use minijinja::Value;
-use wb_compare::outcome::{History, Judged, Method};
+use serde::Serialize;
+use wb_compare::outcome::{Decided, History, Judged, Method};
 use wb_compare::{CheckId, Value as Known};
 
 use super::figures::{percent, rounded, value};
 use super::kinds::kind;
 use super::markup::Markup;
 use super::measure::Measure;
+use super::models;
 use crate::compare::figures::case_name;
 
-/// How many they are, and their rows: the check, its value in the first build, and a cell for each later one.
-pub(super) fn changes(history: &History<'_>, fail_on_gain: bool) -> (usize, Value) {
+/// So many failures of checks that are not primary are listed.
+const OTHERS: usize = 100;
+
+/// Rows of checks, and how many checks there are.
+#[derive(Serialize)]
+pub(super) struct Rows {
+    count: usize,
+    /// How many of them have a row.
+    listed: usize,
+    rows: Value,
+}
+
+/// The primary checks that got worse or better: the check, its value in the first build, and a cell for each later one.
+pub(super) fn changes(history: &History<'_>, fail_on_gain: bool) -> Rows {
+    let checks = selected(history, true, |decided| kind(decided, fail_on_gain).is_change);
+    Rows::of(history, &checks, checks.len(), fail_on_gain)
+}
+
+/// The failures among the checks that are not primary, those of the last build first.
+pub(super) fn other_failures(history: &History<'_>, fail_on_gain: bool) -> Rows {
+    let mut checks = selected(history, false, Decided::is_failure);
+    let last = history.builds.list().len() - 1;
+    checks.sort_by_key(|at| !history.judged(*at, last).is_some_and(|judged| judged.decided.is_failure()));
+    Rows::of(history, &checks, OTHERS, fail_on_gain)
+}
+
+/// The checks, primary or not, that come to something in any build.
+fn selected(history: &History<'_>, is_primary: bool, comes_to: impl Fn(Decided) -> bool) -> Vec<usize> {
     let later = 1..history.builds.list().len();
-    let changes = |at: &usize| {
-        let is_change = |judged: Judged<'_>| kind(judged.decided, fail_on_gain).is_change;
-        history.tolerances.checks[*at].primary
-            && later.clone().any(|build| history.judged(*at, build).is_some_and(is_change))
-    };
-    let (mut rows, mut count) = (Markup::default(), 0);
-    for at in (0..history.tolerances.checks.len()).filter(changes) {
-        let measure = Measure::of(history, at);
-        rows.raw("<tr>");
-        name(&mut rows, &history.tolerances.id(at), &measure.suffix);
-        rows.raw("<td>");
-        rows.figure(shown(history.tolerances.value(at, 0), &measure));
-        for build in later.clone() {
-            cell(&mut rows, history, at, build, &measure, fail_on_gain);
+    let in_any =
+        |at: usize| later.clone().any(|build| history.judged(at, build).is_some_and(|judged| comes_to(judged.decided)));
+    let checks = history.tolerances.checks.iter().enumerate();
+    checks.filter(|(at, check)| check.primary == is_primary && in_any(*at)).map(|(at, _)| at).collect()
+}
+
+impl Rows {
+    fn of(history: &History<'_>, checks: &[usize], most: usize, fail_on_gain: bool) -> Self {
+        let models = models::names(history);
+        let mut rows = Markup::default();
+        let listed = &checks[..checks.len().min(most)];
+        for &at in listed {
+            let measure = Measure::of(history, at);
+            rows.raw("<tr>");
+            name(&mut rows, &history.tolerances.id(at), &measure.suffix);
+            first(&mut rows, history, at, &measure, &models);
+            for build in 1..history.builds.list().len() {
+                cell(&mut rows, history, at, build, &measure, fail_on_gain);
+            }
         }
-        count += 1;
+        Self { count: checks.len(), listed: listed.len(), rows: rows.done() }
     }
-    (count, rows.done())
+}
+
+/// The value in the first build, and where scores judge, the values that are tolerated and the models.
+fn first(rows: &mut Markup, history: &History<'_>, at: usize, measure: &Measure, names: &[String]) {
+    rows.raw("<td>").figure(shown(history.tolerances.value(at, 0), measure));
+    if !models::is_scored(history, at) {
+        return;
+    }
+    let limits = history.tolerances.limits(at);
+    if let Some(range) = limits.range {
+        rows.raw("<small>").figure(models::range(range, measure)).raw("</small>");
+    }
+    for model in limits.models {
+        rows.raw("<small class=model>").text(&names[model]).raw("</small>");
+    }
 }
 
 /// An identifier, in which what tells a check from its neighbours stands out.

@@ -10,11 +10,13 @@ use super::boxes;
 use super::builds::Builds;
 use super::counts::CountsView;
 use super::data;
-use super::environment::{Environment, environments};
+use super::environment::{Environment, environments, tests};
 use super::groups::GroupsView;
 use super::kinds::{Kind, kinds};
 use super::names::short;
-use super::{PageOptions, rows};
+use super::rows::{self, Rows};
+use super::trends::{Trends, trends};
+use super::{PageOptions, models};
 use crate::compare::context::Row;
 use crate::compare::figures::{BY_EVIDENCE, regressed_by};
 use crate::page::pieces::{Figure, Ids, Pair, pair};
@@ -32,12 +34,13 @@ pub(super) struct Page<'a> {
     counts: CountsView,
     names: Vec<Name>,
     kinds: [Kind; Decided::ALL.len()],
-    changes: usize,
-    rows: Value,
+    changes: Rows,
+    other_failures: Rows,
     data: Value,
     errors: Vec<ErrorView>,
     groups: GroupsView,
     spread: Vec<Figure>,
+    trends: Option<Trends>,
     systems: Option<SystemTable>,
     environments: Vec<Environment>,
     /// Programs that differ between the first build and the last.
@@ -64,8 +67,10 @@ impl<'a> Page<'a> {
         let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
         let shorts = short(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
-        let environments = if options.environments { environments(&outcome.builds) } else { Vec::new() };
-        let (changes, rows) = rows::changes(history, options.fail_on_gain);
+        let environments = match options.environments {
+            true => environments(&outcome.builds).into_iter().chain(tests(history.builds)).collect(),
+            false => Vec::new(),
+        };
         let mut ids = Ids::default();
         Self {
             title: ends.join(" → "),
@@ -76,12 +81,13 @@ impl<'a> Page<'a> {
             counts: CountsView::new(history, &shorts, options.charts, &mut ids),
             names: names.iter().zip(&shorts).map(|(whole, short)| Name::of(whole, short)).collect(),
             kinds: kinds(options.fail_on_gain),
-            changes,
-            rows,
+            changes: rows::changes(history, options.fail_on_gain),
+            other_failures: rows::other_failures(history, options.fail_on_gain),
             data: Value::from_safe_string(data::packed(history, &shorts, options.fail_on_gain)),
             errors: errors(outcome),
             groups: GroupsView::new(history, options.fail_on_gain),
             spread: if options.charts { boxes::figures(history, &shorts, &mut ids) } else { Vec::new() },
+            trends: options.charts.then(|| trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
             programs: outcome.context.programs.iter().map(Row::of).collect(),
@@ -133,7 +139,8 @@ fn facts(outcome: &Outcome, history: &History<'_>) -> Vec<Pair> {
         3 => "3, something missing, invalid, defined otherwise or ended in an error".to_owned(),
         _ => "4, nothing comparable".to_owned(),
     };
-    vec![pair("method", method), pair("tolerance", tolerance), pair("exit status", exit)]
+    let facts = [pair("method", method), pair("tolerance", tolerance), pair("exit status", exit)];
+    facts.into_iter().chain(models::facts(history)).collect()
 }
 
 fn errors(outcome: &Outcome) -> Vec<ErrorView> {

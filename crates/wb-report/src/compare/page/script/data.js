@@ -12,7 +12,7 @@ function prepared(data) {
   data.count = data.ids.length;
   const whole = (list) => list.length === 1 ? new Array(data.count).fill(list[0]) : list;
   const all = (object, names) => names.forEach((name) => { object[name] = whole(object[name]); });
-  all(data, ["sense", "tolerance", "suffix"]);
+  all(data, ["sense", "tolerance", "suffix", "least", "most", "known_by"]);
   data.values = data.values.map(whole);
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());
@@ -27,6 +27,11 @@ function prepared(data) {
 // The kind of a check in a build; build 0 is the first, which has none.
 function kindOf(data, check, build) {
   return data.kinds[data.cells[build - 1].decided.charCodeAt(check) - 48];
+}
+
+// Whether the score judges a check in any build, so that its tolerance counts.
+function isScored(data, check) {
+  return data.cells.some((column) => column.by[check] === "t" && column.decided[check] !== "-");
 }
 
 const numeric = (datum) => datum === "∞" ? Infinity : datum === "−∞" ? -Infinity : datum;

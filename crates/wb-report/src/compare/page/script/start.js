@@ -8,9 +8,22 @@ try {
   const everything = () => {
     form.reset();
     form.elements.status.value = "";
-    form.elements.primary.checked = false;
+    form.elements.primary.value = "";
     apply();
   };
+  // The failures that are not primary have a section of their own; the table has all of them, and why.
+  const others = document.getElementById("others-in-table");
+  if (others) {
+    const button = made("button", { type: "button" }, "show them in the table above, with reasons");
+    button.addEventListener("click", () => {
+      form.reset();
+      form.elements.status.value = "failed";
+      form.elements.primary.value = "0";
+      apply();
+      document.getElementById("checks").scrollIntoView();
+    });
+    others.replaceChildren(button);
+  }
   const { show, body } = table(data, live, everything);
   explained(data, body);
   function apply() {

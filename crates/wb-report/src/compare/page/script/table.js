@@ -39,12 +39,22 @@ function cell(data, check, build) {
   return td;
 }
 
+// The value in the first build, and where scores judge, the values that are tolerated and the models.
+function firstCell(data, check) {
+  const cell = made("td", { role: "gridcell", class: "first" }, valueText(data.values[0][check]));
+  if (!isScored(data, check)) return cell;
+  const range = rangeText(data, check);
+  if (range !== null) cell.append(made("small", {}, range));
+  for (const model of modelsOf(data, check)) cell.append(made("small", { class: "model" }, model));
+  return cell;
+}
+
 function row(data, check) {
   const later = data.cells.map((_, at) => cell(data, check, at + 1));
   const history = data.builds.length > 2
     ? [made("td", { role: "gridcell", class: "history" }, spark(data.values.map((column) => column[check])))] : [];
   return made("tr", { role: "row", "data-check": check }, nameCell(data, check), ...history,
-    made("td", { role: "gridcell", class: "first" }, valueText(data.values[0][check])), ...later);
+    firstCell(data, check), ...later);
 }
 
 // The table's state and the functions that draw it into `place`; `everything` lifts all filters.
@@ -69,9 +79,14 @@ function table(data, place, everything) {
     const said = made("td", { role: "gridcell", colspan: 99, class: "nothing" }, "No check passes these filters. ", button);
     return made("tr", { role: "row" }, said);
   };
+  const apartRow = () => made("tr", { role: "row", class: "apart" },
+    made("th", { scope: "rowgroup", role: "rowheader", colspan: head.children.length }, "not primary: these decide nothing"));
   const draw = (from = state.page * ROWS, count = ROWS) => {
     const shown = sorted(data, state.checks, state.order).slice(from, from + count);
-    body.replaceChildren(...shown.map((check) => row(data, check)));
+    const rows = shown.map((check) => row(data, check));
+    const apart = shown.findIndex((check) => data.primary[check] !== "1");
+    if (apart >= 0) rows.splice(apart, 0, apartRow());
+    body.replaceChildren(...rows);
     const first = body.querySelector("td[data-build]");
     if (first) first.tabIndex = 0;
     if (shown.length === 0) body.append(nothing());

@@ -19,7 +19,13 @@ function statisticsOf(data, check, column) {
 
 function scoreOf(data, check, column) {
   const score = column.score[check];
-  return score === null ? [] : [["score", `${percentText(score)} of ±${data.tolerance[check]} %`]];
+  if (score === null) return [];
+  const models = modelsOf(data, check);
+  const range = rangeText(data, check);
+  const suffix = data.suffixes[data.suffix[check]];
+  return [["score", `${percentText(score)} of ±${data.tolerance[check]} %`],
+    ...range === null ? [] : [["tolerated", `${range} ${suffix}`.trim()]],
+    ["judged by", models.length ? models.join(", ") : `the value of ${data.builds[0]}`]];
 }
 
 function ranked(column, check) {

@@ -23,6 +23,13 @@ function measured(data, check, build) {
   return datum === null ? "missing" : typeof datum === "string" ? datum : `${withMinus(String(datum))} ${suffix}`.trim();
 }
 
+// The values that are tolerated; null where there are none.
+function rangeText(data, check) {
+  return data.least[check] === null ? null : `${valueText(data.least[check])} to ${valueText(data.most[check])}`;
+}
+
+const modelsOf = (data, check) => data.known_by[check].map((at) => data.models[at]);
+
 // An identifier as people read it; run-perf's have no escapes, and control characters stay escaped.
 function readable(id) {
   if (/^[^:]*:\.\//.test(id)) return id;

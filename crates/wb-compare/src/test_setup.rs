@@ -1,0 +1,184 @@
+//! How tests were set up: the parameters and the programs of each cell of a run. run-perf calls it the environment of
+//! the tests.
+//!
+//! Start with [`TestSetups`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::build::{Build, Builds, CellKey, ParamsId, Run};
+use crate::environment::{Change, changes};
+use crate::names::Name;
+use crate::source::KEY;
+use wb_model::counted;
+
+/// How the tests of a run were set up, by `PROFILE/TEST/SERIAL` and case.
+#[derive(Debug)]
+pub struct TestSetups<'a> {
+    builds: &'a Builds,
+    tests: BTreeMap<String, BTreeMap<&'a str, Setup<'a>>>,
+}
+
+/// How a cell was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Setup<'a> {
+    params: ParamsId,
+    /// Paths, versions and hashes of programs, by name.
+    programs: &'a [(Name, Name)],
+}
+
+/// What was set up of a test, with what all of its cases have in common once.
+#[derive(Serialize)]
+struct Record<'a> {
+    parameters: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    programs: BTreeMap<&'a str, &'a str>,
+    /// What each case has for itself.
+    cases: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
+}
+
+/// The values of a cell, as [`changes`] takes them.
+type Values = BTreeMap<String, BTreeSet<String>>;
+
+impl<'a> TestSetups<'a> {
+    /// Those of each run of a build that has any; the build is one of `builds`.
+    pub fn of_build(builds: &'a Builds, build: &'a Build) -> Vec<Self> {
+        build.runs.iter().map(|run| Self::of(builds, run)).filter(|setups| !setups.tests.is_empty()).collect()
+    }
+
+    fn of(builds: &'a Builds, run: &'a Run) -> Self {
+        let text = |name| builds.names.text(name);
+        let mut tests: BTreeMap<String, BTreeMap<&str, Setup<'_>>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for row in builds.rows() {
+            let Some(reading) = run.reading(row) else { continue };
+            let key = builds.rows[row.index()];
+            let cell = CellKey { profile: key.profile, test: key.test, serial: key.serial, case: key.case };
+            if !seen.insert(cell) {
+                continue;
+            }
+            let test = format!("{}/{}/{}", text(cell.profile), text(cell.test), text(cell.serial));
+            let setup = Setup { params: reading.params, programs: run.programs.get(&cell).map_or(&[], Vec::as_slice) };
+            tests.entry(test).or_default().insert(text(cell.case), setup);
+        }
+        Self { builds, tests }
+    }
+
+    /// What differs, by test. Equal changes of several cases are one, with the cells that have it.
+    pub fn differences(&self, other: &Self) -> Vec<(String, Vec<Change>)> {
+        let names: BTreeSet<&String> = self.tests.keys().chain(other.tests.keys()).collect();
+        let of_test = |name: &String| {
+            let changes = match (self.tests.get(name), other.tests.get(name)) {
+                (Some(src), Some(dst)) => self.changes_of_test(name, src, dst),
+                (src, dst) => {
+                    let cases = |side: Option<&BTreeMap<_, _>>| side.map(|cases| counted(cases.len(), "case"));
+                    vec![Change::new("", cases(src), cases(dst))]
+                }
+            };
+            (name.clone(), changes)
+        };
+        names.into_iter().map(of_test).filter(|(_, changes)| !changes.is_empty()).collect()
+    }
+
+    /// As JSON, what all cases of a test have in common once.
+    pub fn to_json(&self) -> String {
+        let records: BTreeMap<&String, Record<'_>> =
+            self.tests.iter().map(|(name, cases)| (name, self.record(cases))).collect();
+        // Names and texts always have a JSON form.
+        serde_json::to_string_pretty(&records).unwrap_or_default()
+    }
+
+    fn changes_of_test(
+        &self,
+        test: &str,
+        src: &BTreeMap<&'a str, Setup<'a>>,
+        dst: &BTreeMap<&'a str, Setup<'a>>,
+    ) -> Vec<Change> {
+        let mut cells: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
+        let mut redefined = Vec::new();
+        for (case, src) in src {
+            let Some(dst) = dst.get(case).filter(|dst| *dst != src) else { continue };
+            let cell = format!("{test}:{case}");
+            let params = changes(&self.params(src), &self.params(dst));
+            if params.is_empty() && self.key(src) != self.key(dst) {
+                redefined.push((self.key(src), self.key(dst), cell.clone()));
+            }
+            let programs = changes(&self.programs(src), &self.programs(dst));
+            for Change { name, src, dst, .. } in params.into_iter().chain(programs) {
+                cells.entry((name, src, dst)).or_default().push(cell.clone());
+            }
+        }
+        let changed = cells.into_iter().map(|((name, src, dst), cells)| Change { name, src, dst, cells });
+        missing_cases(src, dst).into_iter().chain(key_change(redefined)).chain(changed).collect()
+    }
+
+    fn all_params(&self, setup: &Setup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.builds.params(setup.params)
+    }
+
+    /// The parameters but for the key, which follows from them.
+    fn params(&self, setup: &Setup<'a>) -> Values {
+        let params = self.all_params(setup).filter(|(name, _)| *name != KEY);
+        params.map(|(name, value)| (name.to_owned(), BTreeSet::from([value.to_owned()]))).collect()
+    }
+
+    fn key(&self, setup: &Setup<'a>) -> Option<&'a str> {
+        self.all_params(setup).find(|(name, _)| *name == KEY).map(|(_, value)| value)
+    }
+
+    fn all_programs(&self, setup: &Setup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let builds = self.builds;
+        setup.programs.iter().map(move |(name, value)| (builds.names.text(*name), builds.names.text(*value)))
+    }
+
+    fn programs(&self, setup: &Setup<'a>) -> Values {
+        let programs = self.all_programs(setup);
+        programs.map(|(name, value)| (name.to_owned(), BTreeSet::from([value.to_owned()]))).collect()
+    }
+
+    fn record(&self, cases: &BTreeMap<&'a str, Setup<'a>>) -> Record<'a> {
+        let parameters = in_common(cases.values().map(|setup| self.all_params(setup).collect()));
+        let programs = in_common(cases.values().map(|setup| self.all_programs(setup).collect()));
+        let own = |setup: &Setup<'a>| {
+            let is_own = |common: &BTreeMap<&str, &str>, name: &str| !common.contains_key(name);
+            let params = self.all_params(setup).filter(|(name, _)| is_own(&parameters, name));
+            params.chain(self.all_programs(setup).filter(|(name, _)| is_own(&programs, name))).collect()
+        };
+        let cases = cases.iter().map(|(case, setup)| (*case, own(setup))).collect();
+        Record { parameters, programs, cases }
+    }
+}
+
+/// What all of several sets of values have.
+fn in_common<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) -> BTreeMap<&'a str, &'a str> {
+    let mut common = sets.next().unwrap_or_default();
+    for set in sets {
+        common.retain(|name, value| set.get(name) == Some(value));
+    }
+    common
+}
+
+/// The cases that one side alone has.
+fn missing_cases(src: &BTreeMap<&str, Setup<'_>>, dst: &BTreeMap<&str, Setup<'_>>) -> Option<Change> {
+    let alone = |one: &BTreeMap<&str, Setup<'_>>, other: &BTreeMap<&str, Setup<'_>>| {
+        let cases: Vec<&str> = one.keys().filter(|case| !other.contains_key(*case)).copied().collect();
+        (!cases.is_empty()).then(|| cases.join(", "))
+    };
+    let (src, dst) = (alone(src, dst), alone(dst, src));
+    (src.is_some() || dst.is_some()).then(|| Change::new("cases on one side alone", src, dst))
+}
+
+/// Cells whose definition differs in no parameter: another version of their test measured them. Each has a key of its
+/// own, so several are told by their number.
+fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<Change> {
+    let keys = |all: BTreeSet<&str>| match all.len() {
+        0 => None,
+        1 => all.first().map(|key| (*key).to_owned()),
+        several => Some(format!("{several} keys")),
+    };
+    let src = keys(redefined.iter().filter_map(|(src, ..)| *src).collect());
+    let dst = keys(redefined.iter().filter_map(|(_, dst, _)| *dst).collect());
+    let cells: Vec<String> = redefined.into_iter().map(|(.., cell)| cell).collect();
+    (!cells.is_empty()).then(|| Change { cells, ..Change::new(KEY, src, dst) })
+}

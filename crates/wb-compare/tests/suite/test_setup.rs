@@ -1,0 +1,85 @@
+//! How tests were set up: what differs between two runs, and what is recorded of one.
+
+use crate::support::{Lab, iteration, throughput};
+use wb_compare::Builds;
+use wb_compare::environment::Change;
+use wb_compare::test_setup::TestSetups;
+
+/// Writes a run of one test with these cases, each with a run time.
+fn write(lab: &Lab, name: &str, cases: &[(&str, u32)]) {
+    let of_case = |(case, runtime): &(&str, u32)| {
+        let text = iteration(case, "iops", &[throughput("iops", 1.0, 1.0), throughput("bw", 1.0, 1.0)]);
+        text.replace("\"primary_metric\"", &format!("\"runtime\": {runtime}, \"primary_metric\""))
+    };
+    lab.run(name, "Localhost/fio/0000", &cases.iter().map(of_case).collect::<Vec<_>>());
+}
+
+fn setups(builds: &Builds, build: usize) -> TestSetups<'_> {
+    TestSetups::of_build(builds, &builds.list()[build]).remove(0)
+}
+
+/// What differs, a line each.
+fn differences(builds: &Builds, other: usize) -> Vec<String> {
+    let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
+    let line = |test: &str, Change { name, src, dst, cells }: Change| {
+        format!("{test} {name}: {} → {} {cells:?}", side(src), side(dst))
+    };
+    let all = setups(builds, 0).differences(&setups(builds, other));
+    all.into_iter().flat_map(|(test, changes)| changes.into_iter().map(move |change| line(&test, change))).collect()
+}
+
+#[test]
+fn equal_changes_of_several_cases_are_one_and_cases_on_one_side_are_named() {
+    let lab = Lab::new();
+    write(&lab, "a", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
+    write(&lab, "b", &[("read-4k", 60), ("read-8k", 60), ("write-4k", 60)]);
+    write(&lab, "c", &[("read-4k", 61), ("read-8k", 61), ("write-8k", 60)]);
+    lab.run("c", "Tuned/uperf/0000", &[iteration("rr", "x", &[throughput("x", 1.0, 1.0)])]);
+    let builds = lab.read(&["a", "b", "c"]);
+    assert_eq!(differences(&builds, 1), [""; 0]);
+    let expected = [
+        "Localhost/fio/0000 cases on one side alone: write-4k → write-8k []",
+        "Localhost/fio/0000 runtime: 60 → 61 [\"Localhost/fio/0000:read-4k\", \"Localhost/fio/0000:read-8k\"]",
+        "Tuned/uperf/0000 : - → 1 case []",
+    ];
+    assert_eq!(differences(&builds, 2), expected);
+}
+
+#[test]
+fn a_record_has_what_all_cases_share_once() {
+    let lab = Lab::new();
+    write(&lab, "a", &[("read-4k", 60), ("read-8k", 60)]);
+    let builds = lab.read(&["a"]);
+    let record: serde_json::Value = serde_json::from_str(&setups(&builds, 0).to_json()).unwrap();
+    let expected = serde_json::json!({"Localhost/fio/0000": {
+        "parameters": {"primary_metric": "iops", "runtime": "60"},
+        "cases": {"read-4k": {"name": "read-4k"}, "read-8k": {"name": "read-8k"}},
+    }});
+    assert_eq!(record, expected);
+}
+
+#[test]
+fn a_test_of_another_version_differs_in_its_keys_alone_and_programs_are_compared() {
+    let lab = Lab::new();
+    let cell = |case: &str, key: &str, version: &str| {
+        format!(
+            r#"{{"cell": "Localhost/redis/0000:n={case}", "key": "{key}", "params": {{"n": "{case}"}},
+                "provenance": {{"redis version": "{version}", "kernel": "6.1"}},
+                "metrics": [{{"metric": {{"name": "rate", "class": "throughput", "unit": "1/s", "direction": "higher",
+                    "primary": true}}, "worker": null, "summary": {{"mean": 3.5, "stddev_percent": 7.0}}}}],
+                "samples": []}}"#
+        )
+    };
+    for (run, keys, version) in [("a", ["k1", "k2"], "7.0"), ("b", ["k3", "k4"], "7.2")] {
+        let cells = format!(r#"{{"cells": [{}, {}]}}"#, cell("1", keys[0], version), cell("2", keys[1], version));
+        lab.file(&format!("{run}/Localhost/redis/0000/result.json"), cells);
+        lab.file(&format!("{run}/run.json"), "{}");
+    }
+    let builds = lab.try_read(&["a", "b"], &wb_compare::ReadOptions::default()).builds;
+    let cells = "[\"Localhost/redis/0000:n=1\", \"Localhost/redis/0000:n=2\"]";
+    let expected = [
+        format!("Localhost/redis/0000 definition key: 2 keys → 2 keys {cells}"),
+        format!("Localhost/redis/0000 redis version: 7.0 → 7.2 {cells}"),
+    ];
+    assert_eq!(differences(&builds, 1), expected);
+}

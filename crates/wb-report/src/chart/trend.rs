@@ -1,0 +1,217 @@
+//! A trend: how the gains of several checks are spread in each build, over the builds, and beneath it how many checks came
+//! to what.
+
+use std::collections::BTreeMap;
+
+use wb_model::Unit;
+use wb_stats::Summary;
+
+use super::counts::CountRow;
+use super::element::{Element, pixels};
+use super::scale::Scale;
+use super::{Chart, Drawing, fitted, text_width};
+
+/// Builds from left to right, gains in percent from the bottom to the top.
+#[derive(Debug, Clone)]
+pub(crate) struct Trend {
+    pub(crate) title: String,
+    /// The builds in their order.
+    pub(crate) columns: Vec<TrendColumn>,
+    /// The ends of the scale, in percent; what lies beyond is drawn at an end, with an arrow.
+    pub(crate) span: (f64, f64),
+    /// Gains within this many percent of zero are within the tolerance.
+    pub(crate) tolerance: f64,
+}
+
+/// One build.
+#[derive(Debug, Clone)]
+pub(crate) struct TrendColumn {
+    /// The gains; none where no check has one.
+    pub(crate) summary: Option<Summary>,
+    /// The build's name, and how many checks came to what.
+    pub(crate) counts: CountRow,
+}
+
+const LEFT: f64 = 40.0;
+const TOP: f64 = 6.0;
+const UPPER: f64 = 92.0;
+const GAP: f64 = 8.0;
+const LOWER: f64 = 30.0;
+const LABELS: f64 = 17.0;
+/// What the name of a build is given at least.
+const NAME: f64 = 58.0;
+/// A box or a bar is this wide at most.
+const WIDEST: f64 = 18.0;
+
+impl Chart for Trend {
+    fn title(&self) -> String {
+        self.title.clone()
+    }
+
+    fn description(&self) -> String {
+        self.columns.iter().map(TrendColumn::description).collect::<Vec<_>>().join("; ")
+    }
+
+    fn draw(&self, width: f64) -> Drawing {
+        let (low, high) = self.span;
+        let scale = Scale::between(&Unit::new("%"), low.min(-self.tolerance), high.max(self.tolerance));
+        let scale = scale.over(TOP + UPPER, TOP);
+        let step = (width - LEFT) / self.columns.len().max(1) as f64;
+        let middle = |at: usize| LEFT + (at as f64 + 0.5) * step;
+        let bottom = TOP + UPPER + GAP + LOWER;
+        let mut body = self.ground(&scale, width);
+        body.extend(self.spread(&scale, &middle, (step * 0.55).min(WIDEST) / 2.0));
+        body.extend(self.bars(bottom, &middle, (step * 0.8).min(WIDEST) / 2.0));
+        body.extend(self.names(bottom + 13.0, &middle, step));
+        body.extend(self.columns.iter().enumerate().map(|(at, column)| {
+            let (left, right) = (LEFT + at as f64 * step, LEFT + (at + 1) as f64 * step);
+            Element::rect("hit", (left, 0.0), (right, bottom)).titled(&column.description())
+        }));
+        Drawing { width, height: bottom + LABELS, body }
+    }
+}
+
+impl TrendColumn {
+    fn description(&self) -> String {
+        let parts = self.counts.parts.iter().filter(|(.., count)| *count > 0);
+        let counts = parts.map(|(_, name, count)| format!("{count} {name}"));
+        let spread = self.summary.as_ref().map(|summary| {
+            let Summary { median, min, max, .. } = summary;
+            if summary.n == 1 {
+                format!("{median:+.2} %")
+            } else {
+                format!("median {median:+.2} %, {min:+.2} to {max:+.2} %")
+            }
+        });
+        let all: Vec<String> = spread.into_iter().chain(counts).collect();
+        format!("{}: {}", self.counts.label, all.join(", "))
+    }
+}
+
+impl Trend {
+    /// The tolerance, the grid and its figures.
+    fn ground(&self, scale: &Scale, width: f64) -> Vec<Element> {
+        let (upper, lower) = (scale.place(self.tolerance), scale.place(-self.tolerance));
+        let mut body = vec![Element::rect("ground", (LEFT, upper), (width, lower))];
+        let (ticks, unit) = scale.ticks(3);
+        for tick in ticks {
+            body.push(Element::line("grid", (LEFT, tick.at), (width, tick.at)));
+            body.push(Element::text("end", (LEFT - 5.0, tick.at + 4.0), &format!("{} {unit}", tick.label)));
+        }
+        let zero = scale.place(0.0);
+        body.push(Element::line("middle", (LEFT, zero), (width, zero)));
+        body
+    }
+
+    /// Range, quartiles and median of each build; the medians are a line.
+    fn spread(&self, scale: &Scale, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
+        let [mut whiskers, mut boxes, mut medians, mut line, mut beyond] = [const { String::new() }; 5];
+        let mut pen = 'M';
+        for (at, column) in self.columns.iter().enumerate() {
+            let Some(summary) = &column.summary else {
+                pen = 'M';
+                continue;
+            };
+            let (x, y) = (middle(at), |value| pixels(scale.place(value)));
+            let (left, right, centre) = (pixels(x - half), pixels(x + half), pixels(x));
+            let (q1, q3, median) = (y(summary.q1), y(summary.q3), y(summary.median));
+            line += &format!("{pen}{centre} {median}");
+            medians += &format!("M{left} {median}H{right}");
+            if summary.n > 1 {
+                whiskers += &format!("M{centre} {}V{}", y(summary.min), y(summary.max));
+                boxes += &format!("M{left} {q1}H{right}V{q3}H{left}z");
+            }
+            let ends = [(summary.min, -4.0), (summary.max, 4.0)];
+            for (end, inwards) in ends.into_iter().filter(|(end, _)| !scale.holds(*end)) {
+                let tip = scale.place(end);
+                beyond += &format!("M{} {}l4 {}l4 {}", pixels(x - 4.0), pixels(tip + inwards), -inwards, inwards);
+            }
+            pen = 'L';
+        }
+        let drawn = [("whisker", whiskers), ("box", boxes), ("series", line), ("median", medians), ("beyond", beyond)];
+        drawn.into_iter().filter(|(_, path)| !path.is_empty()).map(|(class, path)| self::path(class, path)).collect()
+    }
+
+    /// A bar for each build, from what is good at the bottom to what is bad at the top.
+    fn bars(&self, bottom: f64, middle: &impl Fn(usize) -> f64, half: f64) -> Vec<Element> {
+        let most = self.columns.iter().map(|column| column.counts.count()).max().unwrap_or_default();
+        let per_check = LOWER / most.max(1) as f64;
+        // In the order of the kinds, which is that of the parts.
+        let mut paths: BTreeMap<usize, (&'static str, String)> = BTreeMap::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            let mut lower = bottom;
+            let [left, right] = [middle(at) - half, middle(at) + half].map(pixels);
+            for (kind, (class, _, count)) in column.counts.parts.iter().enumerate().filter(|(_, part)| part.2 > 0) {
+                let upper = lower - *count as f64 * per_check;
+                let (_, path) = paths.entry(kind).or_insert((class, String::new()));
+                *path += &format!("M{left} {}H{right}V{}H{left}z", pixels(lower), pixels(upper));
+                lower = upper;
+            }
+        }
+        let most = Element::text("end", (LEFT - 5.0, bottom - LOWER + 9.0), &most.to_string());
+        let none = Element::text("end", (LEFT - 5.0, bottom), "0");
+        paths.into_values().map(|(class, path)| self::path(class, path)).chain([most, none]).collect()
+    }
+
+    /// The names of as many builds as there is room for, the last one's always.
+    fn names(&self, y: f64, middle: &impl Fn(usize) -> f64, step: f64) -> Vec<Element> {
+        let every = (NAME / step).ceil().max(1.0) as usize;
+        let last = self.columns.len().saturating_sub(1);
+        let named = (0..=last).rev().step_by(every);
+        let room = step * every as f64 - 6.0;
+        let name = |at: usize| {
+            let name = fitted(&self.columns[at].counts.label, 11.0, room);
+            // What stands at an edge ends there.
+            let half = text_width(&name, 11.0) / 2.0;
+            let right = LEFT + step * self.columns.len() as f64;
+            if middle(at) + half > right {
+                Element::text("end", (right, y), &name)
+            } else {
+                Element::text("middle", (middle(at), y), &name)
+            }
+        };
+        named.map(name).collect()
+    }
+}
+
+fn path(class: &'static str, d: String) -> Element {
+    Element::new("path").with("class", class).with("d", d)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_stats::Samples;
+
+    use super::*;
+
+    fn column(label: &str, gains: &[f64], losses: usize) -> TrendColumn {
+        let summary = Samples::new(gains).ok().map(|samples| Summary::of(&samples));
+        let parts = vec![("equal", "equals", gains.len() - losses), ("loss", "losses", losses)];
+        TrendColumn { summary, counts: CountRow { label: label.to_owned(), parts } }
+    }
+
+    fn trend(columns: Vec<TrendColumn>) -> Trend {
+        Trend { title: "Localhost/fio".to_owned(), columns, span: (-20.0, 4.0), tolerance: 5.0 }
+    }
+
+    #[test]
+    fn each_build_is_described_with_its_gains_and_counts() {
+        let trend = trend(vec![column("two", &[-18.0, 0.5, 1.0], 1), column("three", &[2.0], 0)]);
+        let described = "two: median +0.50 %, -18.00 to +1.00 %, 2 equals, 1 losses; three: +2.00 %, 1 equals";
+        assert_eq!(trend.description(), described);
+        let drawn = crate::chart::inline(&trend, 326.0, "c");
+        assert_eq!(drawn.matches("class=\"hit\"").count(), 2);
+        assert!(drawn.contains("class=\"loss\"") && drawn.contains(">three</text>"), "{drawn}");
+    }
+
+    #[test]
+    fn a_build_without_gains_is_a_gap_and_forty_builds_have_names_that_fit() {
+        let mut columns: Vec<TrendColumn> = (0..40).map(|at| column(&format!("build-{at}"), &[0.1, 0.2], 0)).collect();
+        columns[20].summary = None;
+        let drawn = crate::chart::inline(&trend(columns), 326.0, "c");
+        let series = drawn.split("class=\"series\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(series.matches('M').count(), 2, "{series}");
+        assert!(drawn.contains(">build-39</text>"), "{drawn}");
+        assert!(drawn.matches("build-").count() - 40 * 2 <= 6, "names stand apart: {drawn}");
+    }
+}
