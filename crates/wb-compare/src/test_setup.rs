@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::build::{Build, Builds, CellKey, ParamsId, Run};
 use crate::environment::{Change, changes};
+use crate::id::Naming;
 use crate::names::Name;
 use crate::source::KEY;
 use wb_model::counted;
@@ -23,6 +24,7 @@ pub struct TestSetups<'a> {
 /// How a cell was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Setup<'a> {
+    naming: Naming,
     params: ParamsId,
     /// Paths, versions and hashes of programs, by name.
     programs: &'a [(Name, Name)],
@@ -37,6 +39,9 @@ struct Record<'a> {
     /// What each case has for itself.
     cases: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
 }
+
+/// The parameter of pbench's tests that lists the machines which ask; of a second benchmark a number is before it.
+const CLIENTS: &str = "clients";
 
 /// The values of a cell, as [`changes`] takes them.
 type Values = BTreeMap<String, BTreeSet<String>>;
@@ -59,7 +64,8 @@ impl<'a> TestSetups<'a> {
                 continue;
             }
             let test = format!("{}/{}/{}", text(cell.profile), text(cell.test), text(cell.serial));
-            let setup = Setup { params: reading.params, programs: run.programs.get(&cell).map_or(&[], Vec::as_slice) };
+            let programs = run.programs.get(&cell).map_or(&[][..], Vec::as_slice);
+            let setup = Setup { naming: key.naming, params: reading.params, programs };
             tests.entry(test).or_default().insert(text(cell.case), setup);
         }
         Self { builds, tests }
@@ -119,8 +125,13 @@ impl<'a> TestSetups<'a> {
 
     /// The parameters but for the key, which follows from them.
     fn params(&self, setup: &Setup<'a>) -> Values {
+        let comparable = |name: &str, value: &str| match setup.naming {
+            // Guests have other addresses with every start.
+            Naming::RunPerf if name.ends_with(CLIENTS) => counted(value.split(',').count(), "client"),
+            Naming::RunPerf | Naming::Weighbridge => value.to_owned(),
+        };
         let params = self.all_params(setup).filter(|(name, _)| *name != KEY);
-        params.map(|(name, value)| (name.to_owned(), BTreeSet::from([value.to_owned()]))).collect()
+        params.map(|(name, value)| (name.to_owned(), BTreeSet::from([comparable(name, value)]))).collect()
     }
 
     fn key(&self, setup: &Setup<'a>) -> Option<&'a str> {

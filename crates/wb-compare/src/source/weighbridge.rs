@@ -175,8 +175,9 @@ fn take(parsed: &mut Parsed, cell: &Cell<'_>, allow_emulated: bool) {
     }
 }
 
-/// What every run has another one of, or what stands among the metadata and in the environment.
-const ELSEWHERE: [&str; 3] = ["boot", "host", "kernel"];
+/// What every run has another one of, as the amount of work that it was calibrated to, or what stands among the metadata
+/// and in the environment.
+const ELSEWHERE: [&str; 7] = ["boot", "host", "kernel", "iterations", "passes", "requests", "solutions"];
 
 /// Keeps the programs that a case was measured with: their paths, versions and hashes.
 fn keep_provenance(parsed: &mut Parsed, case: Name, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {

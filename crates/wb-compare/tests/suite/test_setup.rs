@@ -46,6 +46,21 @@ fn equal_changes_of_several_cases_are_one_and_cases_on_one_side_are_named() {
 }
 
 #[test]
+fn clients_are_compared_by_their_number() {
+    let lab = Lab::new();
+    for (run, clients) in [("a", "10.0.0.1,10.0.0.2"), ("b", "10.0.0.7,10.0.0.8"), ("c", "10.0.0.7")] {
+        let text = iteration("rr", "x", &[throughput("x", 1.0, 1.0)]);
+        let text = text.replace("\"primary_metric\"", &format!("\"clients\": \"{clients}\", \"primary_metric\""));
+        lab.run(run, "Localhost/uperf/0000", &[text]);
+    }
+    let builds = lab.read(&["a", "b", "c"]);
+    assert_eq!(differences(&builds, 1), [""; 0]);
+    let one = "Localhost/uperf/0000 clients: 2 clients → 1 client [\"Localhost/uperf/0000:rr\"]";
+    assert_eq!(differences(&builds, 2), [one]);
+    assert!(setups(&builds, 1).to_json().contains("10.0.0.7,10.0.0.8"), "the record has all of it");
+}
+
+#[test]
 fn a_record_has_what_all_cases_share_once() {
     let lab = Lab::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60)]);
@@ -64,7 +79,7 @@ fn a_test_of_another_version_differs_in_its_keys_alone_and_programs_are_compared
     let cell = |case: &str, key: &str, version: &str| {
         format!(
             r#"{{"cell": "Localhost/redis/0000:n={case}", "key": "{key}", "params": {{"n": "{case}"}},
-                "provenance": {{"redis version": "{version}", "kernel": "6.1"}},
+                "provenance": {{"redis version": "{version}", "kernel": "6.1", "requests": "{key}"}},
                 "metrics": [{{"metric": {{"name": "rate", "class": "throughput", "unit": "1/s", "direction": "higher",
                     "primary": true}}, "worker": null, "summary": {{"mean": 3.5, "stddev_percent": 7.0}}}}],
                 "samples": []}}"#

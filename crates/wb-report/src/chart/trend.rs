@@ -35,7 +35,7 @@ pub(crate) struct TrendColumn {
 const LEFT: f64 = 40.0;
 const TOP: f64 = 6.0;
 const UPPER: f64 = 92.0;
-const GAP: f64 = 8.0;
+const GAP: f64 = 15.0;
 const LOWER: f64 = 30.0;
 const LABELS: f64 = 17.0;
 /// What the name of a build is given at least.
@@ -84,7 +84,8 @@ impl TrendColumn {
             }
         });
         let all: Vec<String> = spread.into_iter().chain(counts).collect();
-        format!("{}: {}", self.counts.label, all.join(", "))
+        let all = if all.is_empty() { "no check".to_owned() } else { all.join(", ") };
+        format!("{}: {all}", self.counts.label)
     }
 }
 
@@ -93,7 +94,7 @@ impl Trend {
     fn ground(&self, scale: &Scale, width: f64) -> Vec<Element> {
         let (upper, lower) = (scale.place(self.tolerance), scale.place(-self.tolerance));
         let mut body = vec![Element::rect("ground", (LEFT, upper), (width, lower))];
-        let (ticks, unit) = scale.ticks(3);
+        let (ticks, unit) = scale.ticks(4);
         for tick in ticks {
             body.push(Element::line("grid", (LEFT, tick.at), (width, tick.at)));
             body.push(Element::text("end", (LEFT - 5.0, tick.at + 4.0), &format!("{} {unit}", tick.label)));
@@ -196,11 +197,13 @@ mod tests {
 
     #[test]
     fn each_build_is_described_with_its_gains_and_counts() {
-        let trend = trend(vec![column("two", &[-18.0, 0.5, 1.0], 1), column("three", &[2.0], 0)]);
-        let described = "two: median +0.50 %, -18.00 to +1.00 %, 2 equals, 1 losses; three: +2.00 %, 1 equals";
+        let columns = [column("two", &[-18.0, 0.5, 1.0], 1), column("three", &[2.0], 0), column("four", &[], 0)];
+        let trend = trend(columns.to_vec());
+        let described =
+            "two: median +0.50 %, -18.00 to +1.00 %, 2 equals, 1 losses; three: +2.00 %, 1 equals; four: no check";
         assert_eq!(trend.description(), described);
         let drawn = crate::chart::inline(&trend, 326.0, "c");
-        assert_eq!(drawn.matches("class=\"hit\"").count(), 2);
+        assert_eq!(drawn.matches("class=\"hit\"").count(), 3);
         assert!(drawn.contains("class=\"loss\"") && drawn.contains(">three</text>"), "{drawn}");
     }
 

@@ -207,6 +207,7 @@ fn own_runs_are_compared_in_their_units_with_gains_and_systems() {
     assert!(brief.contains(gain) && !brief.contains("\nsystems\n"), "{brief}");
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("<bdi>socket=&#x2f;run&#x2f;a</bdi>") && page.contains("class=\"systems\""), "{page}");
+    assert!(page.contains(">Tests</a>") && page.contains("&quot;socket&quot;: &quot;&#x2f;run&#x2f;a&quot;"), "{page}");
     let xml = std::fs::read_to_string(lab.path("out.xml")).unwrap();
     let name = "Localhost/requests/0000:socket=%2Frun%2Fa/throughput/requests#mean";
     assert!(xml.contains(&format!("<testcase classname=\"Localhost.requests\" name=\"{name}\">")), "{xml}");

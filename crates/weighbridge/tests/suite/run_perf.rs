@@ -162,6 +162,22 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
     assert!(std::fs::read_to_string(lab.path("result.xml")).unwrap().contains("<testsuite"));
     assert!(std::fs::read_to_string(lab.path("result.html")).unwrap().contains("iops_sec"));
 
+    let charted = typed(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
+    assert_eq!(charted.code, 2, "{}", charted.seen());
+    let small = typed(&lab, "compare-perf --html small.html --html-small-file -- src dst");
+    assert_eq!(small.code, 2, "{}", small.seen());
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    let model = "<small class=model>model1.json</small>";
+    for (name, has_charts, has_model, has_tests) in
+        [("charted.html", true, true, true), ("result.html", false, true, true), ("small.html", false, false, false)]
+    {
+        let page = read(name);
+        assert_eq!(page.contains("gains of Localhost/fio over the builds"), has_charts, "{name}");
+        assert_eq!(page.contains(model), has_model, "{name}");
+        assert_eq!(page.contains(">Tests</a>"), has_tests, "{name}");
+        assert!(page.contains(">not primary, failed</th>"), "{name}");
+    }
+
     let page = typed(&lab, "compare-perf --html comparison.html result_*");
     assert_eq!(page.code, 0, "{}", page.seen());
     assert!(lab.path("comparison.html").is_file());

@@ -13,23 +13,18 @@ use super::counts::{legend, parts};
 use crate::chart::{self, CountRow, Trend, TrendColumn};
 use crate::page::pieces::Ids;
 
-/// The charts, by profile.
+/// The charts, in the order of profiles and tests.
 #[derive(Serialize)]
 pub(super) struct Trends {
-    profiles: Vec<ProfileTrends>,
+    tests: Vec<TestTrend>,
     legend: Vec<(Value, &'static str)>,
     shown: usize,
     all: usize,
 }
 
 #[derive(Serialize)]
-struct ProfileTrends {
-    profile: String,
-    tests: Vec<TestTrend>,
-}
-
-#[derive(Serialize)]
 struct TestTrend {
+    profile: String,
     test: String,
     checks: usize,
     chart: Value,
@@ -60,20 +55,17 @@ pub(super) fn trends(history: &History<'_>, names: &[String], ids: &mut Ids) -> 
     tests.truncate(SHOWN);
     tests.sort();
     let mut totals: Vec<Totals> = Vec::new();
-    let mut profiles: Vec<ProfileTrends> = Vec::new();
+    let mut drawn: Vec<TestTrend> = Vec::new();
     for ((profile, test), checks) in &tests {
         let counted: Vec<Totals> = (1..names.len()).map(|at| history.totals_of(checks.iter().copied(), at)).collect();
         let trend = trend(history, names, format!("{profile}/{test}"), checks, &counted);
         let chart = Value::from_safe_string(chart::inline(&trend, WIDTH, &ids.next()));
-        let drawn = TestTrend { test: (*test).to_owned(), checks: checks.len(), chart };
-        match profiles.last_mut().filter(|last| last.profile == *profile) {
-            Some(last) => last.tests.push(drawn),
-            None => profiles.push(ProfileTrends { profile: (*profile).to_owned(), tests: vec![drawn] }),
-        }
+        let [profile, test] = [profile, test].map(|name| (*name).to_owned());
+        drawn.push(TestTrend { profile, test, checks: checks.len(), chart });
         totals.extend(counted);
     }
     let legend = legend(totals.iter()).into_iter().map(|(key, name)| (Value::from_safe_string(key), name)).collect();
-    (all > 0).then_some(Trends { profiles, legend, shown: tests.len(), all })
+    (all > 0).then_some(Trends { tests: drawn, legend, shown: tests.len(), all })
 }
 
 fn trend(history: &History<'_>, names: &[String], title: String, checks: &[usize], counted: &[Totals]) -> Trend {
