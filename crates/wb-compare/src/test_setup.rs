@@ -36,7 +36,8 @@ struct Record<'a> {
     parameters: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<&'a str, &'a str>,
-    /// What each case has for itself.
+    /// What cases have for themselves, those that have anything.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     cases: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
 }
 
@@ -151,12 +152,13 @@ impl<'a> TestSetups<'a> {
     fn record(&self, cases: &BTreeMap<&'a str, Setup<'a>>) -> Record<'a> {
         let parameters = in_common(cases.values().map(|setup| self.all_params(setup).collect()));
         let programs = in_common(cases.values().map(|setup| self.all_programs(setup).collect()));
-        let own = |setup: &Setup<'a>| {
+        let own = |setup: &Setup<'a>| -> BTreeMap<&'a str, &'a str> {
             let is_own = |common: &BTreeMap<&str, &str>, name: &str| !common.contains_key(name);
             let params = self.all_params(setup).filter(|(name, _)| is_own(&parameters, name));
             params.chain(self.all_programs(setup).filter(|(name, _)| is_own(&programs, name))).collect()
         };
-        let cases = cases.iter().map(|(case, setup)| (*case, own(setup))).collect();
+        let cases = cases.iter().map(|(case, setup)| (*case, own(setup)));
+        let cases = cases.filter(|(_, own)| !own.is_empty()).collect();
         Record { parameters, programs, cases }
     }
 }

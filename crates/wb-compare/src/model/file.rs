@@ -103,11 +103,11 @@ impl Model {
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
-        Ok(model.from_file(path))
+        Ok(model.with_file(path))
     }
 
     /// The same with the file that it was read from.
-    pub(super) fn from_file(self, path: &Path) -> Self {
+    pub(super) fn with_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 

@@ -64,12 +64,13 @@ fn clients_are_compared_by_their_number() {
 fn a_record_has_what_all_cases_share_once() {
     let lab = Lab::new();
     write(&lab, "a", &[("read-4k", 60), ("read-8k", 60)]);
+    lab.run("a", "Localhost/uperf/0000", &[iteration("rr", "x", &[throughput("x", 1.0, 1.0)])]);
     let builds = lab.read(&["a"]);
     let record: serde_json::Value = serde_json::from_str(&setups(&builds, 0).to_json()).unwrap();
     let expected = serde_json::json!({"Localhost/fio/0000": {
         "parameters": {"primary_metric": "iops", "runtime": "60"},
         "cases": {"read-4k": {"name": "read-4k"}, "read-8k": {"name": "read-8k"}},
-    }});
+    }, "Localhost/uperf/0000": {"parameters": {"primary_metric": "x", "name": "rr"}}});
     assert_eq!(record, expected);
 }
 

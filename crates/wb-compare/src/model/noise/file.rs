@@ -36,7 +36,7 @@ impl AnyModel {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
         Ok(match model {
-            Self::Scores(model) => Self::Scores(model.from_file(path)),
+            Self::Scores(model) => Self::Scores(model.with_file(path)),
             noise @ Self::Noise(_) => noise,
         })
     }
