@@ -212,6 +212,21 @@ impl ParamKind {
         }
     }
 
+    /// Whether a comma can be part of one value of this kind, or of an element of a list.
+    pub fn may_have_commas(&self) -> bool {
+        match self {
+            Self::Text => true,
+            Self::Choice { values } => values.iter().any(|value| value.contains(',')),
+            Self::List { of } => of.may_have_commas(),
+            Self::Bool
+            | Self::Integer { .. }
+            | Self::Number { .. }
+            | Self::Bytes { .. }
+            | Self::Duration { .. }
+            | Self::Count => false,
+        }
+    }
+
     /// The kind in a word or as the list of its values, for tables.
     pub fn describe(&self) -> String {
         match self {

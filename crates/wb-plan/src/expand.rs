@@ -12,7 +12,7 @@ use crate::cast::Cast;
 use crate::error::Errors;
 use crate::nearest::nearest;
 use crate::plan::{Cell, LeftOut, Plan};
-use crate::request::{Form, Stage, Written};
+use crate::request::{Form, Stage, Written, comma_parts};
 use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection, Workers};
 
 /// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`. Every
@@ -277,6 +277,8 @@ impl Context<'_> {
     }
 
     fn values(&self, param: &Param, written: &Written) -> Result<(Vec<Value>, bool), PlanError> {
+        let list = comma_list(param, written);
+        let written = list.as_ref().unwrap_or(written);
         let is_list = matches!(param.kind, ParamKind::List { .. });
         let is_nested = |list: &[Written]| list.iter().any(|entry| matches!(entry.form, Form::Many(_)));
         match &written.form {
@@ -409,6 +411,19 @@ pub(crate) fn knob_name(catalogue: &dyn Catalogue, knob: &str) -> Option<String>
     catalogue.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
 }
 
+/// The list that a text with commas stands for (`"read,write"`), where the parameter is an axis or a list and none of its
+/// values can have a comma.
+fn comma_list(param: &Param, written: &Written) -> Option<Written> {
+    let takes_several = param.axis || matches!(param.kind, ParamKind::List { .. });
+    match &written.form {
+        Form::One(Value::Text(text)) if takes_several && !param.kind.may_have_commas() && text.contains(',') => {
+            let part = |part: &str| Written::one(Value::Text(part.to_owned()), written.at.clone());
+            Some(Written { form: Form::Many(comma_parts(text).map(part).collect()), at: written.at.clone() })
+        }
+        _ => None,
+    }
+}
+
 /// A knob as a parameter.
 fn knob_param(name: &str) -> Param {
     Param {
@@ -526,6 +541,7 @@ mod tests {
                 param("bs", ParamKind::Bytes { min: None }, Some(Value::Text("4k".into())), false),
                 param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(Value::List(vec![])), false),
                 param("threads", whole, None, true),
+                param("note", ParamKind::Text, Some(Value::Text(String::new())), false),
             ],
             scope: Scope::Cell,
             requires: vec![],
@@ -597,6 +613,43 @@ mod tests {
         assert_eq!(told, "`threads` would be 1, 2 on `a` and nothing on `b`");
         let write = named(["a", "b"], &["t:threads=1,rw=write"]).unwrap();
         assert_eq!(write.cells[0].unsupported.as_deref(), Some("on `a`: read only"));
+    }
+
+    #[test]
+    fn a_text_with_commas_is_a_list_where_no_value_can_have_a_comma() {
+        let named = |text: &str| names(&planned(&[text], Some(&two_cpus())).unwrap());
+        assert_eq!(named(r#"t:{"rw":"read,write","threads":"1, 2"}"#), named("t:rw=[read,write],threads=[1,2]"));
+        assert_eq!(named(r#"t:rw="read,write",threads="1,2""#), named("t:rw=[read,write],threads=[1,2]"));
+        assert_eq!(named(r#"t:{"rw":["read","write"],"threads":"1,worker-cpus"}"#).len(), 4);
+        // Texts keep their commas, whether they are an axis or not.
+        let plan =
+            planned(&[r#"t:{"knobs.thp":"always,never","note":"a,b","threads":"1"}"#], Some(&two_cpus())).unwrap();
+        assert_eq!(plan.cells[0].params["knobs.thp-enabled"], Value::Text("always,never".into()));
+        assert_eq!(plan.cells[0].params["note"], Value::Text("a,b".into()));
+        assert_eq!(plan.cells.len(), 1);
+        let error = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+        assert_eq!(error(r#"t:{"rw":"read,raed"}"#), "`rw` of `t`: `raed` is not one of its values");
+        assert_eq!(error(r#"t:{"rw":"read,"}"#), "`rw` of `t`: `` is not one of its values");
+        assert_eq!(error(r#"t:{"bs":"4k,8k"}"#), error(r#"t:bs="4k,8k""#), "no axis");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_with_commas_are_the_list_of_them(numbers in proptest::collection::btree_set(1u32..100, 1..6)) {
+            let joined: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            let joined = joined.join(",");
+            let text = planned(&[&format!(r#"t:{{"threads":"{joined}"}}"#)], Some(&two_cpus())).unwrap();
+            let list = planned(&[&format!("t:threads=[{joined}]")], Some(&two_cpus())).unwrap();
+            assert_eq!(text, list);
+        }
+
+        #[test]
+        fn a_text_stays_whole(text in "[a-z, ]{0,12}") {
+            let quoted = serde_json::to_string(&text).unwrap();
+            let plan = planned(&[&format!(r#"t:{{"note":{quoted},"threads":1}}"#)], Some(&two_cpus())).unwrap();
+            assert_eq!(plan.cells.len(), 1);
+            assert_eq!(plan.cells[0].params["note"], Value::Text(text));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use catalogue::Catalogue;
 pub use error::PlanError;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
 pub use plan::{Cell, Duration, LeftOut, Plan, Shortfall};
-pub use request::{Given, Request, Source};
+pub use request::{Given, Request, Source, comma_parts};
 pub use sampling::{Order, Sampling};
 pub use select::Selection;
 pub use variant::Variant;

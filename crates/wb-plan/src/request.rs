@@ -66,6 +66,11 @@ impl Written {
     }
 }
 
+/// The parts of a text that has commas between them, without the blanks around each.
+pub fn comma_parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim)
+}
+
 /// A group of properties.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stage {

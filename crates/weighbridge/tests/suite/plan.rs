@@ -36,6 +36,38 @@ fn a_mistake_in_a_plan_is_shown_where_it_stands() {
 }
 
 #[test]
+fn a_list_may_be_a_text_with_commas_wherever_a_test_is_written() {
+    let lab = Lab::new();
+    lab.write("commas.toml", "[[test]]\nname = \"fio\"\nrw = \"read,randwrite\"\nbs = \"4k,64k\"\n");
+    let cells = |words: &[&str]| -> Vec<String> {
+        let ran = lab.ran(lab.command("plan --json").args(words));
+        // 3 where fio is not there.
+        assert!([0, 3].contains(&ran.code), "{words:?}: {}", ran.seen());
+        ran.json()["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let lists = cells(&["fio:rw=[read,randwrite],bs=[4k,64k]"]);
+    assert_eq!(lists.len(), 4);
+    for words in [
+        &[r#"fio:{"test-types": "read,randwrite", "block-sizes": "4k,64k"}"#][..],
+        &[r#"fio:rw="read,randwrite",bs="4k, 64k""#],
+        &["--plan", "commas.toml"],
+        &["--profiles", r#"Localhost:{"tests":["fio:{\"rw\":\"read,randwrite\",\"bs\":\"4k,64k\"}"]}"#, "fio"],
+    ] {
+        assert_eq!(cells(words), lists, "{words:?}");
+    }
+    // Texts are whole.
+    assert_eq!(cells(&[r#"fio:{"rw":"read","bs":"4k","config":"a,b","targets":"/var/tmp/a,b"}"#]).len(), 1);
+    let ran = lab.ran(lab.command("plan").arg(r#"fio:{"rw":"read,raed"}"#));
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.err.contains("`raed` is not one of its values"), "{}", ran.err);
+    let ran = lab.ran(lab.command("run --samples 1 --warm-up 0 --into out").arg(r#"steady:{"kind":"a,b"}"#));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    for kind in ["a", "b"] {
+        assert!(lab.path(&format!("out/Localhost/steady/0000/kind={kind}")).is_dir(), "{}", ran.seen());
+    }
+}
+
+#[test]
 fn an_unknown_test_names_the_nearest() {
     let lab = Lab::new();
     let ran = lab.weighbridge("run himneo");
