@@ -25,6 +25,20 @@ pub struct Requirement {
     pub package: String,
     /// The arguments with which it tells its version.
     pub version: Vec<String>,
+    /// What it must be able to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ability: Option<Ability>,
+}
+
+/// Something that not every build of a program can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ability {
+    /// Its name: ``the ioengine `nbd` ``.
+    pub name: String,
+    /// The arguments with which the program succeeds where it has it.
+    pub arguments: Vec<String>,
+    /// Which build of the program has it.
+    pub source: String,
 }
 
 impl Requirement {
@@ -34,7 +48,13 @@ impl Requirement {
             program: program.to_owned(),
             package: package.to_owned(),
             version: version.iter().map(|arg| (*arg).to_owned()).collect(),
+            ability: None,
         }
+    }
+
+    /// The same program, which must also be able to do this.
+    pub fn able(self, ability: Ability) -> Self {
+        Self { ability: Some(ability), ..self }
     }
 }
 

@@ -27,7 +27,7 @@ pub mod unit;
 pub mod wording;
 
 pub use case::{Case, unescaped};
-pub use declaration::{Declaration, Requirement, Scope};
+pub use declaration::{Ability, Declaration, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, MetricId, Serial};
 pub use key::{DefinitionKey, Sha256};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_agent::Worker;
-use wb_model::{Requirement, WorkerName};
+use wb_model::{Ability, Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
 use wb_tests::test::knobs_of;
@@ -15,6 +15,8 @@ use crate::crew::{Crew, Member};
 #[derive(Debug, Default)]
 pub struct Tools {
     found: BTreeMap<(WorkerName, String), Option<wb_agent::Tool>>,
+    /// Whether they have an ability, by worker, file and the ability's name.
+    able: BTreeMap<(WorkerName, String, String), bool>,
 }
 
 impl Tools {
@@ -71,6 +73,18 @@ impl Tools {
             self.found.insert(key.clone(), worker.which(file, &version).await?);
         }
         Ok(self.found.get(&key).is_some_and(Option::is_some))
+    }
+
+    /// Tries whether a program has an ability, unless that was done.
+    async fn is_able(&mut self, file: &str, ability: &Ability, worker: &Worker) -> Result<bool, RunError> {
+        let key = (worker.name().clone(), file.to_owned(), ability.name.clone());
+        if let Some(able) = self.able.get(&key) {
+            return Ok(*able);
+        }
+        let arguments: Vec<&str> = ability.arguments.iter().map(String::as_str).collect();
+        let able = worker.succeeds(file, &arguments).await?;
+        self.able.insert(key, able);
+        Ok(able)
     }
 }
 
@@ -131,6 +145,12 @@ impl Tools {
                 };
                 missing.get_or_insert_with(|| {
                     format!("there is no program `{}` on {}{way_out}", need.program, worker.name())
+                });
+            } else if let Some(ability) = &need.ability
+                && !self.is_able(file(cell, &need.program), ability, worker).await?
+            {
+                missing.get_or_insert_with(|| {
+                    format!("`{}` on {} lacks {}: {}", need.program, worker.name(), ability.name, ability.source)
                 });
             }
         }

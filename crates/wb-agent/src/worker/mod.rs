@@ -280,12 +280,22 @@ impl Worker {
         closed
     }
 
-    async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
+    /// Whether a program succeeds with these arguments, within ten seconds.
+    pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
+        Ok(self.finish(program, arguments).await?.ending.is_success())
+    }
+
+    async fn finish(&self, program: &str, arguments: &[&str]) -> Result<Finished, WorkerError> {
         let group = self.group().await?;
         let argv = [program].into_iter().chain(arguments.iter().copied());
         let process = group.spawn(crate::Command::new(argv).output_limit(Bytes(1 << 20))).await?;
         let finished = process.wait(Some(Nanos(10_000_000_000))).await?;
         group.teardown().await?;
+        Ok(finished)
+    }
+
+    async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
+        let finished = self.finish(program, arguments).await?;
         let both = [finished.stdout, finished.stderr].concat();
         let text = String::from_utf8_lossy(&both);
         Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))

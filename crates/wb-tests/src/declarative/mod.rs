@@ -166,6 +166,7 @@ impl Definition {
                 program: need.program.text(&bindings).ok()?,
                 package: need.package.text(&bindings).ok()?,
                 version: need.version.clone(),
+                ability: None,
             })
         };
         self.needs.iter().filter_map(need).collect()
@@ -192,6 +193,7 @@ impl Definition {
             program: joined(at, |need| &need.program),
             package: joined(at, |need| &need.package),
             version: need.version.clone(),
+            ability: None,
         };
         found[0].iter().enumerate().map(need).collect()
     }
