@@ -13,6 +13,8 @@ pub mod evaluate;
 pub mod external;
 pub mod failure;
 pub mod fio;
+pub mod fio_export;
+pub mod fio_libblkio;
 pub mod fio_nbd;
 pub mod himeno;
 pub mod imported;

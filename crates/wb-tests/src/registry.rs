@@ -11,6 +11,7 @@ use wb_stats::Rule;
 use crate::Test;
 use crate::declarative::{self, Declarative, DefinitionError};
 use crate::fio::Fio;
+use crate::fio_libblkio::FioLibblkio;
 use crate::fio_nbd::FioNbd;
 use crate::himeno::Himeno;
 use crate::imported::Imported;
@@ -42,6 +43,7 @@ impl Registry {
         let mut registry = Self::default();
         registry.add(Fio);
         registry.add(FioNbd);
+        registry.add(FioLibblkio);
         registry.add(Himeno);
         registry.add(Ramspeed);
         registry.add(RamspeedSweep);

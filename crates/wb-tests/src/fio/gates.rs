@@ -124,7 +124,7 @@ fn usage(artefacts: &Artefacts) -> Option<ResourceUse> {
 /// from storage. fio drops a file from the page cache whenever it opens it, but not from caches below.
 pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
     let reads = job.test_type.operations().contains(&Operation::Read);
-    if job.direct || !reads || job.uri.is_some() {
+    if job.direct || !reads || job.has_server() {
         return;
     }
     // Not known of samples from before it was recorded.
@@ -154,7 +154,7 @@ pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Rep
 /// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
 pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
     let Some(usage) = usage(artefacts) else { return };
-    if !job.direct || job.uri.is_some() {
+    if !job.direct || job.has_server() {
         return;
     }
     for operation in job.test_type.operations() {

@@ -115,8 +115,8 @@ pub struct Job {
     pub numjobs: u32,
     /// The longest interval of the histograms over time.
     pub histogram_interval: Nanos,
-    /// The server, where there is one.
-    pub uri: Option<String>,
+    /// The options by which the engine connects to a server; none where it opens the targets itself.
+    pub connection: Vec<(&'static str, String)>,
     /// On what.
     pub targets: Vec<String>,
 }
@@ -134,6 +134,11 @@ impl Job {
     /// The jobs that fio reports.
     pub fn jobs(&self) -> usize {
         self.targets.len() * self.numjobs as usize
+    }
+
+    /// Whether a server opens the targets, and not fio.
+    pub fn has_server(&self) -> bool {
+        !self.connection.is_empty()
     }
 
     /// About how long it takes.
@@ -165,9 +170,7 @@ impl Job {
         if self.rate_iops > 0 {
             options.push(("rate_iops", self.rate_iops.to_string()));
         }
-        if let Some(uri) = &self.uri {
-            options.push(("uri", uri.clone()));
-        }
+        options.extend(self.connection.iter().cloned());
         options.extend(self.histogram_options());
         options
     }
@@ -181,7 +184,7 @@ impl Job {
     pub fn text(&self) -> String {
         let mut text = String::from("[global]\n");
         let fixed = [("allow_file_create", "0"), ("fallocate", "none")].map(|(name, value)| (name, value.to_owned()));
-        let fixed = fixed.into_iter().filter(|_| self.uri.is_none());
+        let fixed = fixed.into_iter().filter(|_| !self.has_server());
         for (name, value) in self.options().into_iter().chain(fixed) {
             let _ = writeln!(text, "{name}={value}");
         }

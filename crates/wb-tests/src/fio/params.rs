@@ -137,7 +137,7 @@ impl Params {
             iodepth: self.iodepth,
             numjobs: self.numjobs,
             histogram_interval: self.histogram_interval_sec,
-            uri: None,
+            connection: Vec::new(),
             targets,
         }
     }

@@ -1,6 +1,7 @@
 //! Running fio, and what can keep it from running.
 
 use wb_agent::Command;
+use wb_model::Ability;
 
 use super::job::HISTOGRAMS;
 use crate::attempt::lost;
@@ -49,11 +50,23 @@ pub async fn pre_iteration(attempt: &mut Attempt, program: &str) -> Result<(), F
     Ok(())
 }
 
+/// The ability to drive an engine that distributions often leave out, one with options of its own.
+pub(crate) fn engine(ioengine: &str) -> Ability {
+    Ability {
+        name: format!("the ioengine `{ioengine}`"),
+        // Succeeds only for an engine that is there and has options.
+        arguments: vec![format!("--enghelp={ioengine}")],
+        source: source(ioengine).unwrap_or_default().to_owned(),
+    }
+}
+
 /// Refuses an engine that this fio does not have, or this kernel does not allow.
 pub async fn check_engine(site: &Site, ioengine: &str) -> Result<(), Failure> {
     if !has_engine(site, ioengine).await? {
         let listed = engines(site).await?;
-        return Err(Failure::refused(format!("this fio has no ioengine `{ioengine}`: it has {}", listed.join(", "))));
+        let source = source(ioengine).map(|source| format!("; {source}")).unwrap_or_default();
+        let reason = format!("this fio has no ioengine `{ioengine}`: it has {}{source}", listed.join(", "));
+        return Err(Failure::refused(reason));
     }
     if ioengine.starts_with("io_uring") {
         const SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
@@ -65,6 +78,15 @@ pub async fn check_engine(site: &Site, ioengine: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// How to get a fio with an engine that distributions often leave out.
+fn source(ioengine: &str) -> Option<&'static str> {
+    match ioengine {
+        "nbd" => Some("a fio that was built with libnbd (Debian's package libnbd-dev) has it"),
+        "libblkio" => Some("a fio from 3.34 on that was built with libblkio (Debian's package libblkio-dev) has it"),
+        _ => None,
+    }
 }
 
 /// Whether this fio has it: it is listed, or fio finds it when asked, as it does `external:PATH`. The status of

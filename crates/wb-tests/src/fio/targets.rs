@@ -12,9 +12,9 @@ use crate::{Failure, Site};
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Its path.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The private folder that it lies in, if we made it.
-    _folder: Option<Scratch>,
+    folder: Option<Scratch>,
     /// The number of the block device that it is.
     device: Option<String>,
     /// The kind of the filesystem in memory that it lies on.
@@ -22,15 +22,28 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether it is a block device.
+    pub(crate) fn is_device(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Removes it where it is a private file, and reports when that fails.
+    pub(crate) async fn remove(self) -> Result<(), Failure> {
+        match self.folder {
+            Some(folder) => folder.close().await.map_err(lost),
+            None => Ok(()),
+        }
+    }
+
     /// What is remarkable about it.
-    pub(super) fn finding(&self) -> Option<String> {
+    pub(crate) fn finding(&self) -> Option<String> {
         let kind = self.memory.as_ref()?;
         Some(format!("`{}` is on {kind}, in memory: this measures memory, and no storage", self.path))
     }
 
     /// Makes sure that a device is still unused, and keeps it so for as long as the site's group lives. Cells take
     /// turns on a device, so it is kept for a sample at a time.
-    pub(super) async fn hold(&self, site: &Site) -> Result<Option<Process>, Failure> {
+    pub(crate) async fn hold(&self, site: &Site) -> Result<Option<Process>, Failure> {
         let Some(number) = &self.device else { return Ok(None) };
         unused(site, &self.path, &Device::of(site, number).await?).await?;
         device::hold(site, &self.path).await
@@ -68,16 +81,23 @@ pub(super) async fn make_ready(
     allow_destroy: bool,
 ) -> Result<Vec<Target>, Failure> {
     if paths.is_empty() {
-        return Ok(vec![on_some_disk(site, job).await?]);
+        return Ok(vec![make_one_ready(site, job, None, allow_destroy).await?]);
     }
     let mut targets = Vec::new();
     for path in paths {
-        targets.push(target(site, job, path, allow_destroy).await?);
+        targets.push(make_one_ready(site, job, Some(path), allow_destroy).await?);
     }
     Ok(targets)
 }
 
-async fn target(site: &Site, job: &Job, path: &str, allow_destroy: bool) -> Result<Target, Failure> {
+/// Prepares the target of a path for `job`; a private file where there is no path.
+pub(crate) async fn make_one_ready(
+    site: &Site,
+    job: &Job,
+    path: Option<&str>,
+    allow_destroy: bool,
+) -> Result<Target, Failure> {
+    let Some(path) = path else { return on_some_disk(site, job).await };
     let refused = |why: String| Err(Failure::refused(format!("`{path}` {why}")));
     if !path.starts_with('/') {
         return refused("is no absolute path: start it with `/`".to_owned());
@@ -127,7 +147,7 @@ async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Resu
         )));
     }
     lay_out(site, job, &path, job.file_size).await?;
-    Ok(Target { path, _folder: Some(folder), device: None, memory })
+    Ok(Target { path, folder: Some(folder), device: None, memory })
 }
 
 /// A file that was there before us; `whole` bytes of it are there and no holes.
@@ -149,7 +169,7 @@ async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy:
     if short {
         lay_out(site, job, path, job.file_size).await?;
     }
-    Ok(Target { path: path.to_owned(), _folder: None, device: None, memory })
+    Ok(Target { path: path.to_owned(), folder: None, device: None, memory })
 }
 
 async fn block_device(
@@ -170,7 +190,7 @@ async fn block_device(
     if device.size < job.file_size.0 {
         return refused(format!(" of {} bytes, and file-size is {}", device.size, job.file_size.0));
     }
-    let target = Target { path: path.to_owned(), _folder: None, device: Some(number.to_owned()), memory: None };
+    let target = Target { path: path.to_owned(), folder: None, device: Some(number.to_owned()), memory: None };
     let holder = target.hold(site).await?;
     lay_out(site, job, path, job.file_size).await?;
     if let Some(holder) = holder {
@@ -201,7 +221,7 @@ fn in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<Option<String>, F
 
 /// Writes all of a target, so that neither holes are read nor space is found while measuring, and sees that it is
 /// there. What is written is not compressible.
-pub(crate) async fn lay_out(site: &Site, job: &Job, path: &str, size: Bytes) -> Result<(), Failure> {
+async fn lay_out(site: &Site, job: &Job, path: &str, size: Bytes) -> Result<(), Failure> {
     const LARGEST: u32 = 20;
     let block = 1u64 << size.0.trailing_zeros().min(LARGEST);
     let mut command = Command::new(["fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1"]);

@@ -7,6 +7,7 @@ mod declarative;
 mod external;
 mod fio;
 mod fio_common;
+mod fio_libblkio;
 mod fio_nbd;
 mod kernels;
 mod redis;

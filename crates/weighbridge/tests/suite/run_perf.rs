@@ -1,6 +1,7 @@
 //! What run-perf's users type, as they type it: through links of its programs' names, read by a shell.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use crate::compare::{around, made};
@@ -114,6 +115,65 @@ fn what_a_line_measures_can_be_planned() {
     assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.seen());
     assert!(ran.out.contains("1+3 "), "as many samples as run-perf takes: {}", ran.out);
     insta::assert_snapshot!(spelled(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts localhost:local --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
+}
+
+/// A fio that has the engine libblkio: what it is to do through a socket, the real one does to a file, once the socket
+/// is there.
+const FIO_WITH_LIBBLKIO: &str = r#"#!/bin/sh
+PATH=${PATH#*:}
+case "$*" in
+    --enghelp*) printf 'Available IO engines:\n\tlibblkio\n' ;;
+    *.job)
+        for job; do :; done
+        lab=${0%/bin/fio}
+        socket=$(sed -n 's/^libblkio_path=//p' "$job")
+        test -S "$socket" || exit 9
+        echo "$socket" > "$lab/socket"
+        sed "s/=libblkio$/=psync/; /^libblkio_/d; /^hipri=/d; s|^filename=.*|filename=$lab/file|" "$job" > "$lab/file.job"
+        exec fio --output-format=json+ --eta=never "$lab/file.job"
+        ;;
+    *) exec fio "$@" ;;
+esac
+"#;
+
+#[test]
+fn a_vhost_user_export_is_made_for_fio_and_taken_down() {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !has("fio") || !has("qemu-storage-daemon") {
+        println!("SKIPPED: no fio and qemu-storage-daemon here");
+        return;
+    }
+    let lab = lab();
+    lab.program("fio", FIO_WITH_LIBBLKIO);
+    let line = r#"run-perf --output run -- fio-libblkio:'{"type":"read,randrw","block-sizes":"4","runtime":"1","ramptime":"0","samples":"1","file-size":"8","hipri":1,"sysinfo":"none"}'"#;
+    let ran = typed(&lab, line);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    insta::assert_snapshot!(spelled(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
+    assert!(ran.err.contains("stands in for the RAM disk `/dev/ram0` of `fio-libblkio`"), "{}", ran.err);
+    let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
+    let text =
+        |name: &str| std::fs::read_to_string(sample.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(text("fio.job").contains("libblkio_driver=virtio-blk-vhost-user\n"), "{}", text("fio.job"));
+    let socket = std::fs::read_to_string(lab.path("socket")).unwrap().trim().to_owned();
+    let server = text("server.process.json");
+    assert!(server.contains("vhost-user-blk") && server.contains("/dev/shm/"), "{server}");
+    assert!(!Path::new(&socket).exists(), "{socket} is left");
+    let running = Command::new("pgrep").args(["-f", &socket]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left");
+    let findings = lab.weighbridge("format run").out;
+    assert!(findings.contains("in memory: this measures memory, and no storage"), "{findings}");
+}
+
+#[test]
+fn an_engine_that_fio_lacks_is_found_by_the_plan() {
+    let lab = lab();
+    lab.program("qemu-storage-daemon", "#!/bin/sh\n");
+    lab.program("fio", "#!/bin/sh\ncase $* in --enghelp*) exit 1 ;; esac\n");
+    let ran = typed(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k");
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    let reason = "`fio` on local lacks the ioengine `libblkio`: a fio from 3.34 on that was built with libblkio (Debian's \
+                  package libblkio-dev) has it";
+    assert!(ran.out.contains(reason), "{}", ran.seen());
 }
 
 #[test]

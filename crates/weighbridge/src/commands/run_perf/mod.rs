@@ -9,6 +9,7 @@ mod build;
 mod compare;
 mod diff;
 mod profile;
+mod ram_disk;
 mod run;
 mod strip;
 mod test;

@@ -5,16 +5,13 @@
 
 use serde_json::{Map, Value};
 
-use super::tools;
+use super::{ram_disk, tools};
 use crate::error::Error;
 
 /// A value that run-perf replaces by the number of CPUs of a worker.
 const PER_WORKER_CPUS: &str = "__PER_WORKER_CPUS__";
 /// The key that names a test or profile.
 pub(super) const NAME: &str = "__NAME__";
-
-/// The test of run-perf's that this program does not have.
-const LIBBLKIO: &str = "fio-libblkio";
 
 /// What a value of pbench's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +32,8 @@ enum Kind {
 struct Pbench {
     name: &'static str,
     params: &'static [(&'static str, Kind)],
+    /// Parameters that run-perf adds.
+    own: &'static [(&'static str, Kind)],
     /// run-perf's values of what is not given.
     defaults: &'static [(&'static str, &'static str)],
 }
@@ -98,17 +97,30 @@ const LINPACK: [(&str, Kind); 12] = [
     ("lininput-subheader", Kind::Plain),
 ];
 
-const PBENCH: [Pbench; 4] = [
+const PBENCH: [Pbench; 5] = [
     Pbench {
         name: "fio",
         params: &FIO,
+        own: &[],
         defaults: &[("test-types", "read,write,rw"), ("ramptime", "10"), ("runtime", "180"), ("samples", "3")],
     },
-    // Of the job file of run-perf, and of pbench-fio.
-    Pbench { name: "fio-nbd", params: &FIO, defaults: &[("ramptime", "5"), ("runtime", "30"), ("samples", "5")] },
+    // Of run-perf's job files, and of pbench-fio.
+    Pbench {
+        name: "fio-nbd",
+        params: &FIO,
+        own: &[],
+        defaults: &[("ramptime", "5"), ("runtime", "30"), ("samples", "5")],
+    },
+    Pbench {
+        name: ram_disk::TEST,
+        params: &FIO,
+        own: &[("hipri", Kind::Plain), ("target", Kind::Plain)],
+        defaults: &[("ramptime", "5"), ("runtime", "10"), ("samples", "5")],
+    },
     Pbench {
         name: "uperf",
         params: &UPERF,
+        own: &[],
         defaults: &[
             ("test-types", "stream"),
             ("runtime", "60"),
@@ -117,7 +129,7 @@ const PBENCH: [Pbench; 4] = [
             ("message-sizes", "1,64,16384"),
         ],
     },
-    Pbench { name: "linpack", params: &LINPACK, defaults: &[("samples", "3")] },
+    Pbench { name: "linpack", params: &LINPACK, own: &[], defaults: &[("samples", "3")] },
 ];
 
 /// A test as this program takes it.
@@ -141,14 +153,6 @@ pub(super) fn translate(text: &str) -> Result<Test, Error> {
 
 /// A test by its name and parameters.
 pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Error> {
-    if name == LIBBLKIO {
-        return Err(Error::Usage {
-            what: format!("`{name}` is not supported: no vhost-user-blk export is made for fio's libblkio engine"),
-            help: "`fio-nbd` measures an export of qemu-nbd; for an export that runs already, `fio` takes a job file: \
-                   `weighbridge run fio:job-file=FILE,ioengine=libblkio`"
-                .to_owned(),
-        });
-    }
     let mut test = Test { is_served: name == "uperf", ..Test::default() };
     let mut words = Vec::new();
     if let Some(label) = given.remove(NAME).filter(|label| *label != Value::String(String::new())) {
@@ -157,13 +161,17 @@ pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Er
     if let Some(list) = given.remove("pbench_tools") {
         test.tools = Some(tools::translate(&list, &mut test.notes)?);
     }
+    let mut defaults = Vec::new();
+    if name == ram_disk::TEST {
+        defaults = ram_disk::translate(&mut given, &mut test.notes)?;
+    }
     let special: Vec<String> = given.keys().filter(|key| key.starts_with("__")).cloned().collect();
     for key in special {
         given.remove(&key);
         test.notes.push(format!("`{key}` of `{name}` has no effect"));
     }
     match PBENCH.iter().find(|pbench| pbench.name == name) {
-        Some(pbench) => words.extend(pbench.words(given)?),
+        Some(pbench) => words.extend(pbench.words(given, &defaults)?),
         None => words.extend(given.iter().map(|(key, value)| format!("{key}={}", spelled(value)))),
     }
     test.spec = if words.is_empty() { name.to_owned() } else { format!("{name}:{}", words.join(",")) };
@@ -171,8 +179,8 @@ pub(super) fn test(name: &str, mut given: Map<String, Value>) -> Result<Test, Er
 }
 
 impl Pbench {
-    /// Its parameters as this program spells them, sorted by name.
-    fn words(&self, given: Map<String, Value>) -> Result<Vec<String>, Error> {
+    /// Its parameters as this program spells them, sorted by name; with these defaults beside those of its own.
+    fn words(&self, given: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Error> {
         let mut words = std::collections::BTreeMap::new();
         for (key, value) in given {
             let (name, kind) = self.param(&key);
@@ -186,7 +194,7 @@ impl Pbench {
                 return Err(Error::Usage { what, help: "give it once".to_owned() });
             }
         }
-        for (name, value) in self.defaults {
+        for (name, value) in self.defaults.iter().chain(defaults) {
             let (name, kind) = self.param(name);
             words.entry(name).or_insert_with(|| kind.spelled(&[(*value).to_owned()]));
         }
@@ -198,7 +206,7 @@ impl Pbench {
     fn param(&self, key: &str) -> (String, Kind) {
         let key = key.replace('_', "-");
         let name = if key == "type" || key == "types" { "test-types" } else { &key };
-        let exact = self.params.iter().find(|(one, _)| *one == name);
+        let exact = self.own.iter().chain(self.params).find(|(one, _)| *one == name);
         let mut started = self.params.iter().filter(|(one, _)| one.starts_with(name));
         let found = exact.or_else(|| started.next().filter(|_| started.next().is_none()));
         match found {
@@ -214,7 +222,7 @@ impl Kind {
     /// Values of pbench's as this program spells them.
     fn spelled(self, values: &[String]) -> String {
         let parts: Vec<&str> = match self {
-            Self::List | Self::Kib => values.iter().flat_map(|value| value.split(',')).map(str::trim).collect(),
+            Self::List | Self::Kib => values.iter().flat_map(|value| wb_plan::comma_parts(value)).collect(),
             Self::Plain | Self::Mib | Self::Flag => values.iter().map(String::as_str).collect(),
         };
         let is_number = |text: &str| text.parse::<u64>().is_ok();
@@ -265,7 +273,7 @@ fn text_values(value: &Value) -> Vec<String> {
 }
 
 /// A value as run-perf puts it into a command line.
-fn text_of(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -300,10 +308,11 @@ mod tests {
 
     #[test]
     fn run_perfs_defaults_are_spelled_out() {
-        let all = ["fio", "fio-nbd", "uperf", "linpack", "himeno"];
+        let all = ["fio", "fio-nbd", "fio-libblkio", "uperf", "linpack", "himeno"];
         insta::assert_snapshot!(all.map(spec).join("\n"), @r"
         fio:ramptime=10,runtime=180,samples=3,test-types=[read,write,rw]
         fio-nbd:ramptime=5,runtime=30,samples=5
+        fio-libblkio:direct=false,file-size=1024m,ramptime=5,runtime=10,samples=5,target=/dev/shm
         uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream
         linpack:run-samples=3
         himeno
@@ -321,6 +330,7 @@ mod tests {
             r#"linpack:{"threads": "1,2","samples":5,"use_omp":"n","kmp-affinity":"compact,1,0"}"#,
             r#"himeno:{"grid":["XS","S"],"threads":"__PER_WORKER_CPUS__"}"#,
             r#"fio-nbd:{"__NAME__":"nbd on Fedora", "type":"read"}"#,
+            r#"fio-libblkio:{"type":"read,write","target":"/srv/image","hipri":1,"targets":""}"#,
         ];
         insta::assert_snapshot!(all.map(spec).join("\n"), @r#"
         fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read
@@ -331,6 +341,7 @@ mod tests {
         linpack:kmp-affinity="compact,1,0",run-samples=5,threads=[1,2],use-omp=false
         himeno:grid=[XS,S],threads=worker-cpus
         fio-nbd:id=nbd_on_Fedora,ramptime=5,runtime=30,samples=5,test-types=read
+        fio-libblkio:hipri=1,ramptime=5,runtime=10,samples=5,target=/srv/image,test-types=[read,write]
         "#);
     }
 
@@ -339,7 +350,6 @@ mod tests {
         let message = |text: &str| translate(text).unwrap_err().to_string();
         assert!(message("fio:{\"type\": }").starts_with("invalid test `fio:{\"type\": }`: the JSON after the colon"));
         assert_eq!(message("fio:[1]"), "invalid test `fio:[1]`: expected an object after the colon");
-        assert!(message("fio-libblkio").starts_with("`fio-libblkio` is not supported"));
         assert_eq!(message(r#"fio:{"type":"read","test-types":"rw"}"#), "`test-types` of `fio` is given twice");
     }
 

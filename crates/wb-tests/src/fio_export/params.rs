@@ -1,4 +1,4 @@
-//! The parameters of `fio-nbd`: those of `fio` that an export has, with run-perf's defaults.
+//! The parameters that all tests of exports have: those of `fio` that do not depend on the engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,10 @@ use crate::fio::job::{Job, JobMode, TestType};
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
 
-/// The engine that drives it.
-pub(super) const ENGINE: &str = "nbd";
-
-/// How an fio-nbd cell is measured
+/// How an export is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Params {
+#[serde(default, rename_all = "kebab-case")]
+pub struct ExportParams {
     /// What is done; `rw` and `randrw` are half reads, half writes
     #[schemars(extend(
         "x-axis" = true,
@@ -33,15 +30,9 @@ pub struct Params {
     pub runtime: Nanos,
     /// Time before it that does not count
     pub ramptime: Nanos,
-    /// Size of the image
+    /// Size of the private image, and how much of another target is used
     #[schemars(extend("x-aliases" = ["size"]))]
     pub file_size: Bytes,
-    /// Operations in flight per job
-    #[schemars(range(min = 1))]
-    pub iodepth: u32,
-    /// Jobs, each with a connection of its own
-    #[schemars(range(min = 1))]
-    pub numjobs: u32,
     /// A label of one's own
     pub config: String,
     /// Tools around every sample: a group of the plan's [tool-groups]
@@ -63,7 +54,7 @@ pub struct Params {
     pub sysinfo: Vec<Collector>,
 }
 
-impl Default for Params {
+impl Default for ExportParams {
     fn default() -> Self {
         let fio = crate::fio::params::Params::default();
         Self {
@@ -73,8 +64,6 @@ impl Default for Params {
             runtime: fio.runtime,
             ramptime: fio.ramptime,
             file_size: Bytes(256 << 20),
-            iodepth: fio.iodepth,
-            numjobs: 4,
             config: fio.config,
             tool_group: fio.tool_group,
             pre_iteration_script: fio.pre_iteration_script,
@@ -87,21 +76,16 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// What is done.
-    pub(super) fn test_type(&self) -> TestType {
-        self.test_types.unwrap_or_default()
-    }
-
+impl ExportParams {
     /// See [`crate::fio::params::Params::rule`].
-    pub(super) fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<Rule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    /// What fio is told to do at this address.
-    pub(super) fn job(&self, uri: String) -> Job {
+    /// One job with one operation in flight, through this engine by these options.
+    pub fn job(&self, engine: &str, connection: Vec<(&'static str, String)>) -> Job {
         Job {
-            test_type: self.test_type(),
+            test_type: self.test_types.unwrap_or_default(),
             block_size: self.block_sizes.unwrap_or(Bytes(4096)),
             file_size: self.file_size,
             direct: false,
@@ -110,12 +94,12 @@ impl Params {
             runtime: self.runtime,
             ramptime: self.ramptime,
             mode: JobMode::Concurrent,
-            ioengine: ENGINE.to_owned(),
-            iodepth: self.iodepth,
-            numjobs: self.numjobs,
+            ioengine: engine.to_owned(),
+            iodepth: 1,
+            numjobs: 1,
             histogram_interval: self.histogram_interval_sec,
-            uri: Some(uri),
-            // The name of the export says nothing to the engine.
+            connection,
+            // A name that fio wants and such engines do not use.
             targets: vec!["export".to_owned()],
         }
     }

@@ -1,0 +1,136 @@
+//! fio through an export: a server on the worker opens a file or device, and an engine of fio connects to its socket.
+//!
+//! [`ExportTest`] is what such tests differ in; [`server`] starts and ends the server, [`params`] has the parameters that
+//! all of them have.
+
+pub mod params;
+pub mod server;
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
+use wb_stats::Rule;
+
+use crate::fio::job::Job;
+use crate::fio::sysinfo::{self, Collected};
+use crate::fio::values::{self, Written};
+use crate::fio::{impossible, keep_sysinfo, run, what_pbench_does};
+use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
+use params::ExportParams;
+use server::{Export, Paths, Server};
+
+/// A test that measures an export of its own with fio.
+pub trait ExportTest: Send + Sync + 'static {
+    /// Its parameters, those of every such test among them.
+    type Params: AsRef<ExportParams> + DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
+
+    /// Its name.
+    const NAME: &'static str;
+    /// What it measures, in a line.
+    const SUMMARY: &'static str;
+    /// The engine of fio that connects to the export.
+    const ENGINE: &'static str;
+
+    /// Programs of the server, beside fio.
+    fn server_programs() -> Vec<Requirement>;
+
+    /// The server that exports a target.
+    fn server(params: &Self::Params, paths: &Paths<'_>) -> Server;
+
+    /// The file, folder or block device of the user's that is exported; none: a private file.
+    fn target(_params: &Self::Params) -> Option<&str> {
+        None
+    }
+
+    /// Whether what is on the target may be overwritten.
+    fn allow_destroy(_params: &Self::Params) -> bool {
+        false
+    }
+
+    /// What fio does through this socket.
+    fn job(params: &Self::Params, socket: &str) -> Job;
+
+    /// Why no machine can measure it.
+    fn contradiction(_params: &Self::Params) -> Option<String> {
+        None
+    }
+}
+
+/// What is prepared for all samples of a cell.
+#[derive(Debug)]
+pub struct Prepared {
+    export: Export,
+    sysinfo: Vec<Collected>,
+}
+
+#[async_trait]
+impl<T: ExportTest> Measure for T {
+    type Params = T::Params;
+    type Prepared = Prepared;
+
+    fn about(&self) -> About {
+        About { name: T::NAME, summary: T::SUMMARY, version: 1, scope: Scope::Cell }
+    }
+
+    fn requires(&self, _: &T::Params) -> Vec<Requirement> {
+        let mut programs = vec![Requirement::new("fio", "fio", &["--version"]).able(run::engine(T::ENGINE))];
+        programs.extend(T::server_programs());
+        programs
+    }
+
+    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
+        what_pbench_does()
+    }
+
+    fn unsupported(&self, params: &T::Params, _: &Placement, _: &Facts) -> Option<String> {
+        sysinfo::contradiction(&params.as_ref().sysinfo)
+            .or_else(|| T::contradiction(params))
+            .or_else(|| impossible(&T::job(params, "")))
+    }
+
+    fn rule(&self, params: &T::Params) -> Option<Rule> {
+        params.as_ref().rule()
+    }
+
+    fn estimate(&self, params: &T::Params, _: Nanos) -> Nanos {
+        T::job(params, "").estimate()
+    }
+
+    fn sets_duration(&self, _: &T::Params) -> bool {
+        true
+    }
+
+    fn metrics(&self, params: &T::Params) -> Vec<Metric> {
+        values::metrics(params.as_ref().test_types)
+    }
+
+    async fn prepare(&self, params: &T::Params, site: &Site) -> Result<Prepared, Failure> {
+        run::check_engine(site, T::ENGINE).await?;
+        let export = Export::start::<T>(site, params).await?;
+        Ok(Prepared { export, sysinfo: sysinfo::collect(site, &params.as_ref().sysinfo).await? })
+    }
+
+    async fn sample(&self, params: &T::Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
+        keep_sysinfo(attempt, &mut prepared.sysinfo);
+        run::pre_iteration(attempt, &params.as_ref().pre_iteration_script).await?;
+        if let Some(finding) = prepared.export.target.finding() {
+            attempt.noticed(finding);
+        }
+        // It lives in the attempt's group, and so as long as the attempt.
+        prepared.export.target.hold(&attempt.site).await?;
+        run::run(attempt, &T::job(params, &prepared.export.socket).text(), T::ENGINE).await?;
+        prepared.export.keep(attempt).await
+    }
+
+    async fn cleanup(&self, _: &T::Params, prepared: Prepared, _: &Site) -> Result<(), Failure> {
+        prepared.export.end().await
+    }
+
+    fn study(&self, params: &T::Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+        values::study(&T::job(params, ""), Written::ByUs, artefacts)
+    }
+}
