@@ -160,8 +160,8 @@ fn a_vhost_user_export_is_made_for_fio_and_taken_down() {
     assert!(!Path::new(&socket).exists(), "{socket} is left");
     let running = Command::new("pgrep").args(["-f", &socket]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left");
-    let findings = lab.weighbridge("format run").out;
-    assert!(findings.contains("in memory: this measures memory, and no storage"), "{findings}");
+    let journal = std::fs::read_to_string(lab.path("run/journal.jsonl")).unwrap();
+    assert!(journal.contains("in memory: this measures memory, and no storage"), "{journal}");
 }
 
 #[test]
