@@ -371,6 +371,12 @@ pub(crate) struct PlanArgs {
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Command that would publish the run; only looked for
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) publish: Option<String>,
+    /// What would be done to machines; only looked for
+    #[command(flatten)]
+    pub(crate) ready: ReadyFlags,
     /// What to measure; last, since its headings hold for all that follows
     #[command(flatten)]
     pub(crate) what: What,

@@ -84,7 +84,7 @@ impl Reader<'_> {
         let readings = self.readings(&raw.metric, is_runner, calibration)?;
         let checks = self.checks(raw, &readings, is_runner)?;
         let same_output = self.same_output(raw, is_runner)?;
-        let stdout = self.stdout(raw, &readings, &checks, is_runner)?;
+        let stdout = self.stdout(raw, &readings, &checks, same_output.as_ref(), is_runner)?;
         let mut definition = Definition {
             declaration,
             digest: Sha256::of(&self.digest),
@@ -166,12 +166,14 @@ impl Reader<'_> {
         raw: &raw::Definition,
         readings: &[Reading],
         checks: &[Check],
+        same_output: Option<&SameOutput>,
         is_runner: bool,
     ) -> Result<Stdout, DefinitionError> {
         let is_stdout = |reading: &Reading| matches!(reading.source, Some(Source::Found(Place::Stdout, _)));
         let is_read = is_runner
             || readings.iter().any(is_stdout)
-            || checks.iter().any(|check| check.place() == Some(&Place::Stdout));
+            || checks.iter().any(|check| check.place() == Some(&Place::Stdout))
+            || matches!(same_output, Some(SameOutput::Matching(_)));
         let capture = match &raw.stdout {
             None if is_read => Capture::Keep,
             None => Capture::Hash,
@@ -180,8 +182,13 @@ impl Reader<'_> {
                 return self.wrong(given.span(), fault.with("remove `stdout`"));
             }
             Some(given) if is_read && *given.get_ref() != Capture::Keep => {
-                let fault = Fault::new("a metric or a check reads standard output, which has to be kept then");
+                let fault =
+                    Fault::new("a metric, a check or `same-output` reads standard output, which has to be kept then");
                 return self.wrong(given.span(), fault.with("remove `stdout`, or read a `file`"));
+            }
+            Some(given) if same_output.is_some() && *given.get_ref() == Capture::Discard => {
+                let fault = Fault::new("`same-output` compares standard output by its hash, and this discards it");
+                return self.wrong(given.span(), fault.with("write `stdout = \"hash\"`, or remove `same-output`"));
             }
             Some(given) => *given.get_ref(),
         };

@@ -128,7 +128,7 @@ fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
     let message = |text: String| parse(&text).unwrap_err().to_string();
     assert_eq!(
         message(with(&reads, "\"hash\"")),
-        "x.toml:4:10: a metric or a check reads standard output, which has to be kept then: remove `stdout`, or read a `file`"
+        "x.toml:4:10: a metric, a check or `same-output` reads standard output, which has to be kept then: remove `stdout`, or read a `file`"
     );
     assert_eq!(
         message(
@@ -197,6 +197,24 @@ fn output_that_is_to_be_the_same_is_found_in_each_sample_and_is_of_a_command() {
     let test = parse(&with("'^sum'")).unwrap();
     let rejected = test.study(&defaults(&test.declaration()), &crate::Artefacts::new(folder.path())).unwrap_err();
     assert_eq!(rejected.to_string(), "output: standard output does not match `^sum` of same-output");
+}
+
+#[test]
+fn output_that_is_to_be_the_same_is_recorded_as_far_as_it_takes() {
+    let with = |more: &str| {
+        let definition = "name = \"x\"\nsummary = \"x\"\nversion = 1\ncommand = [\"true\"]\n".to_owned() + more;
+        let metric =
+            "[[metric]]\nname = \"t\"\nclass = \"latency\"\nunit = \"s\"\nprimary = true\nfrom = \"elapsed\"\n";
+        parse(&(definition + metric))
+    };
+    let capture = |more: &str| with(more).unwrap_or_else(|error| panic!("{error}")).definition.stdout.of(left::RUN);
+    assert_eq!(capture("same-output = '^sum'\n"), Capture::Keep);
+    assert_eq!(capture("same-output = true\n"), Capture::Hash);
+    let error = |more: &str| with(more).unwrap_err().to_string();
+    let hashed = error("same-output = '^sum'\nstdout = \"hash\"\n");
+    assert!(hashed.contains("x.toml:6:10: a metric, a check or `same-output` reads standard output"), "{hashed}");
+    let discarded = error("same-output = true\nstdout = \"discard\"\n");
+    assert!(discarded.contains("x.toml:6:10: `same-output` compares standard output by its hash"), "{discarded}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use wb_profile::{Named, Planned as Guest, Preflight, Why};
 use wb_report::text::{Align, Table};
 use wb_run::Crew;
 
-use super::crew::{Hosts, close, hosts, preflights, profiles};
+use super::crew::{Hosts, Ready, close, hosts, preflights, profiles};
 use super::what::{Asked, asked};
 use super::{lasting, print_json, print_text, publish, runtime};
 use crate::cli::{HostFlags, PlanArgs};
@@ -44,9 +44,12 @@ struct GuestsOfHost {
 /// Shows what a run would do, and finds out what of it cannot be done.
 pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     let asked = asked(&args.what)?;
-    if let Some(words) = asked.publish.as_deref().and_then(wb_plan::tools::words) {
+    let publish = args.publish.as_deref().or(asked.publish.as_deref());
+    if let Some(words) = publish.and_then(wb_plan::tools::words) {
         publish::require_program(&words)?;
     }
+    // Programs and scripts are looked for as a run does; nothing of it is run.
+    Ready::read(&args.ready)?;
     let profiles = profiles(&args.what.hosts)?;
     let planned = match args.no_worker {
         true => {

@@ -91,6 +91,7 @@ fn tests_on_a_provisioned_host_are_handed_to_its_provisioner() {
 #[test]
 fn what_a_line_measures_can_be_planned() {
     let lab = lab();
+    lab.program("weighbridge-provision-pool", "#!/bin/sh\n");
     let ran = typed(
         &lab,
         r#"run-perf --plan -vvv --hosts lab:127.0.0.1 --provisioner pool --distro Fedora-32 --default-password x --profiles Localhost TunedLibvirt -- uperf fio:'{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}'"#,
@@ -177,6 +178,21 @@ fn an_engine_that_fio_lacks_is_found_by_the_plan() {
 }
 
 #[test]
+fn what_makes_machines_ready_is_looked_for_by_the_plan() {
+    let lab = lab();
+    for (line, reason) in [
+        ("run-perf --plan --provisioner nosuch -- steady", "weighbridge-provision-nosuch"),
+        ("run-perf --plan --provisioner 'pool:{\"a\":1' -- steady", "pool"),
+        ("run-perf --plan --worker-setup-script /bin/nosuch -- steady", "/bin/nosuch"),
+        ("weighbridge plan --host-setup-script /bin/nosuch steady", "/bin/nosuch"),
+        ("weighbridge plan --publish nosuch steady", "no such program: `nosuch`"),
+    ] {
+        let ran = typed(&lab, line);
+        assert!(ran.code == 1 && ran.err.contains(reason), "{line}: {}", ran.seen());
+    }
+}
+
+#[test]
 fn models_are_learnt_and_tables_written() {
     let lab = with_builds();
     let ran = typed(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
@@ -221,6 +237,20 @@ fn builds_are_compared_by_tolerance_with_a_model_a_page_and_a_report() {
     assert!(ran.out.contains("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"), "{}", ran.out);
     assert!(std::fs::read_to_string(lab.path("result.xml")).unwrap().contains("<testsuite"));
     assert!(std::fs::read_to_string(lab.path("result.html")).unwrap().contains("iops_sec"));
+
+    // Typed once more, `result*` is the page and the report as well.
+    for line in [
+        "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
+        "analyze-perf -vvv -l model2.json -t 3 -- result*",
+    ] {
+        let again = typed(&lab, line);
+        assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.seen());
+        assert!(
+            again.err.contains("note: `result.html` is a file, not a folder of results: left out"),
+            "{}",
+            again.seen()
+        );
+    }
 
     let charted = typed(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
     assert_eq!(charted.code, 2, "{}", charted.seen());

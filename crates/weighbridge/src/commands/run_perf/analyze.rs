@@ -6,7 +6,13 @@ use crate::error::Error;
 
 /// One command for each file that is to be written; the table on standard output where there is none.
 pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
-    let builds = args.results.iter().map(|result| build::folder(result)).collect::<Result<Vec<_>, _>>()?;
+    let mut notes = Vec::new();
+    let folders = build::folders(&args.results, |result| result.as_path(), &mut notes);
+    if folders.is_empty() {
+        let what = "invalid results: expected folders of results".to_owned();
+        return Err(Error::Usage { what, help: "name the folders that run-perf or `weighbridge run` made".to_owned() });
+    }
+    let builds = folders.into_iter().map(|folder| build::folder(folder)).collect::<Result<Vec<_>, _>>()?;
     let models = [("--linear", &args.linear_regression), ("--stddev", &args.stddev_linear_regression)];
     let writes_model = models.iter().any(|(_, file)| file.is_some());
     if !writes_model && args.rebase_model.is_some() {
@@ -34,5 +40,5 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
         words.extend(builds.clone());
         commands.push(words);
     }
-    Ok(Translation { commands, notes: Vec::new() })
+    Ok(Translation { commands, notes })
 }

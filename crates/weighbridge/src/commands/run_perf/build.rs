@@ -4,6 +4,16 @@ use std::path::Path;
 
 use crate::error::Error;
 
+/// Leaves out what is a file: a pattern such as `result*` matches the pages and models of an earlier comparison as well.
+/// Each is noted.
+pub(super) fn folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: &mut Vec<String>) -> Vec<&'a T> {
+    let (files, folders): (Vec<&T>, Vec<&T>) = results.iter().partition(|result| path(result).is_file());
+    notes.extend(
+        files.iter().map(|file| format!("`{}` is a file, not a folder of results: left out", path(file).display())),
+    );
+    folders
+}
+
 /// A build of `compare-perf`, `[NAME:]FOLDER`: what follows the first colon is the folder where there is such a one.
 pub(super) fn named(text: &str) -> Result<String, Error> {
     match text.split_once(':') {

@@ -1,12 +1,16 @@
 //! `compare-perf` as `compare`.
 
+use std::path::Path;
+
 use super::{Translation, build, flag, option, path};
 use crate::cli::run_perf::ComparePerfArgs;
 use crate::error::Error;
 
 /// What `compare` is to do. Tolerances decide, as they do for run-perf; only what was typed is passed on.
 pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
-    if args.results.len() < 2 {
+    let mut notes = Vec::new();
+    let results = build::folders(&args.results, |result| Path::new(result), &mut notes);
+    if results.len() < 2 {
         return Err(Error::Usage {
             what: "one build cannot be compared: expected two or more".to_owned(),
             help: "the first is compared with, the last is judged".to_owned(),
@@ -27,8 +31,8 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
     words.extend(option("--csv", args.csv_prefix.as_deref().map(path)));
     words.extend(flag("--verbose", args.verbose > 0));
     words.push("--".to_owned());
-    for result in &args.results {
+    for result in results {
         words.push(build::named(result)?);
     }
-    Ok(Translation::of(words))
+    Ok(Translation { commands: vec![words], notes })
 }

@@ -33,8 +33,9 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     words.extend(
         commands_around(args, &tests, &profiles, &mut notes)?.iter().flat_map(|tool| option("--tool", Some(tool))),
     );
+    words.extend(preparation(args));
     if !args.plan {
-        words.extend(preparation(args));
+        words.extend(record(args));
     }
     words.push("--".to_owned());
     words.extend(tests.iter().map(|test| test.spec.clone()));
@@ -42,7 +43,7 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     Ok(Translation { commands: vec![words], notes })
 }
 
-/// What is done to machines first, and where it is recorded.
+/// What is done to machines first.
 fn preparation(args: &RunPerfArgs) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(option("--provisioner", args.provisioner.clone()));
@@ -51,8 +52,14 @@ fn preparation(args: &RunPerfArgs) -> Vec<String> {
     words.extend(flag("--host-setup-script-reboot", args.host_setup_script_reboot));
     words.extend(option("--worker-setup-script", args.worker_setup_script.clone()));
     words.extend(args.worker_rpms.iter().flat_map(|package| option("--worker-rpms", Some(package))));
+    words
+}
+
+/// Where it is recorded, and with what.
+fn record(args: &RunPerfArgs) -> Vec<String> {
     let metadata = args.metadata.iter().filter(|(key, _)| key != TOOLS);
-    words.extend(metadata.flat_map(|(key, value)| option("--metadata", Some(format!("{key}={value}")))));
+    let mut words: Vec<String> =
+        metadata.flat_map(|(key, value)| option("--metadata", Some(format!("{key}={value}")))).collect();
     let named_after_time = || format!("result_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
     words.extend(option("--into", Some(args.output.as_deref().map_or_else(named_after_time, path))));
     words
