@@ -36,6 +36,6 @@ pub use id::{CheckId, Naming, Statistic};
 pub use metadata::Metadata;
 pub use model::{AnyModel, Model, NoiseModel};
 pub use outcome::Outcome;
-pub use source::{Read, ReadOptions, Source, SourceError, Warning, read};
+pub use source::{Read, ReadOptions, Source, SourceError, Study, Warning, read};
 pub use unknown::Unknown;
 pub use variants::{Calibrated, Variants};

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Component, Path};
+use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,14 @@ impl Artefact {
     pub fn is_intact(&self, folder: &Path) -> bool {
         let read = fs::File::open(folder.join(&self.path)).and_then(Sha256::of_all);
         read.is_ok_and(|sha256| sha256 == self.sha256)
+    }
+
+    /// Whether the file is there as it was written, if it was at `time`: one of another length is not, one that was not
+    /// modified since is, and any other is hashed.
+    pub fn is_unchanged_since(&self, folder: &Path, time: SystemTime) -> bool {
+        let Ok(file) = fs::metadata(folder.join(&self.path)) else { return false };
+        let is_older = file.modified().is_ok_and(|modified| modified < time);
+        file.len() == self.bytes && (is_older || self.is_intact(folder))
     }
 }
 

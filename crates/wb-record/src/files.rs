@@ -38,6 +38,14 @@ pub fn sync_folder(path: &Path) -> Result<(), RecordError> {
 
 /// Writes a value as JSON that people can read, whole, and with every declared secret masked.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
+    write_whole(path, &json_text(path, value)?)
+}
+
+/// The text that [`write_json`] writes to `path`.
+///
+/// # Errors
+/// When the value has no form in JSON.
+pub fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, RecordError> {
     let text = masked(value).and_then(|masked| match masked {
         Some(masked) => serde_json::to_vec_pretty(&masked),
         None => serde_json::to_vec_pretty(value),
@@ -45,7 +53,7 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
     let mut text =
         text.map_err(|error| RecordError::Io { what: "write", path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
-    write_whole(path, &text)
+    Ok(text)
 }
 
 /// A value with every declared secret masked, where any is declared.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Entry, Journal, Line, RecordError, RunFile, files};
+use crate::{Definitions, Entry, Journal, Line, RecordError, Records, RunFile, files};
 
 /// The longest folder name that a case gets before its end becomes a hash; file systems allow 255 bytes.
 const LONGEST_CASE: usize = 180;
@@ -116,24 +116,23 @@ impl RunFolder {
     pub fn journal(&self) -> Result<(Journal, Vec<Line>), RecordError> {
         let path = self.journal_path();
         let (journal, lines) = Journal::open(&path)?;
-        self.journal_of(lines).map(|lines| (journal, lines))
+        self.require_journal(&self.run_file()?, &lines)?;
+        Ok((journal, lines))
     }
 
     /// Reads its journal; none is an empty one.
     pub fn lines(&self) -> Result<Vec<Line>, RecordError> {
-        let path = self.journal_path();
-        self.journal_of(if path.exists() { Journal::read(&path)? } else { Vec::new() })
+        Ok(Records::read(self)?.lines)
     }
 
-    /// The lines of the journal, unless they are gone: a controller that was killed before the first of them
-    /// left no attempts either.
-    fn journal_of(&self, lines: Vec<Line>) -> Result<Vec<Line>, RecordError> {
-        let run = self.run_file()?;
+    /// Refuses a journal whose lines are gone: a controller that was killed before the first of them left no attempts
+    /// either.
+    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[Line]) -> Result<(), RecordError> {
         let has_attempts = |cell: &CellId| self.serial(cell).join(case_folder(&cell.case)).is_dir();
-        if lines.is_empty() && run.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
+        if lines.is_empty() && head.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
             return Err(RecordError::NoJournal { path: self.journal_path() });
         }
-        Ok(lines)
+        Ok(())
     }
 
     /// The folder of the definitions of the run's own tests, those that do not come with the program.

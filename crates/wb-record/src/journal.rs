@@ -98,6 +98,21 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whether it is about something that is done around measuring, which changes no result: it may be long before an
+    /// entry's start, or after its end.
+    pub fn is_around(&self) -> bool {
+        matches!(
+            self,
+            Self::Provisioned(_)
+                | Self::ScriptRan(_)
+                | Self::RebootStarted { .. }
+                | Self::RebootEnded(_)
+                | Self::Published(_)
+        )
+    }
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ended {
@@ -178,7 +193,12 @@ impl Journal {
     /// Reads a journal. A torn last line is passed over; one elsewhere is an error that names it.
     pub fn read(path: &Path) -> Result<Vec<Line>, RecordError> {
         let text = std::fs::read(path).map_err(RecordError::io("read", path))?;
-        Ok(parse(path, &text)?.lines)
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of the journal at `path`, as [`Self::read`] does.
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<Line>, RecordError> {
+        Ok(parse(path, text)?.lines)
     }
 
     /// Writes an event and flushes it to the device. What could not be written whole is taken back.

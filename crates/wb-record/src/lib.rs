@@ -3,7 +3,8 @@
 //! What happened is written here once and never changed: the journal is the only truth about it, and
 //! artefacts are what it says they are by their hashes. This crate knows no test and computes nothing.
 //!
-//! Start with [`RunFolder`], then [`journal`] (what an event is) and [`history`] (what the journal adds up to).
+//! Start with [`RunFolder`], then [`journal`] (what an event is), [`history`] (what the journal adds up to) and [`records`]
+//! (whether results are those of the journal).
 
 pub mod artefact;
 pub mod definition;
@@ -13,6 +14,7 @@ pub mod files;
 pub mod folder;
 pub mod history;
 pub mod journal;
+pub mod records;
 pub mod run_file;
 pub mod steps;
 pub mod systems;
@@ -23,5 +25,6 @@ pub use error::RecordError;
 pub use folder::RunFolder;
 pub use history::{Attempt, History};
 pub use journal::{Event, Journal, Line};
+pub use records::{DamagedSample, Records, ResultState};
 pub use run_file::{Entry, RunFile};
 pub use systems::systems;

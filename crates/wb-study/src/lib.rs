@@ -23,5 +23,5 @@ pub mod together;
 pub use cell::{Judgement, judge};
 pub use error::StudyError;
 pub use result::Study;
-pub use run::{study, write_results, write_serial};
+pub use run::{current_results, results_in_memory, study, write_results, write_serial};
 pub use sample::Studied;

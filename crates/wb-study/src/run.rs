@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, Purpose};
-use wb_record::{CellDefinition, Event, History, Line, RunFile, RunFolder, files};
+use wb_model::{CellId, Purpose, Sha256};
+use wb_record::records::RESULTS;
+use wb_record::{CellDefinition, Event, History, Line, Records, RunFile, RunFolder, files};
 use wb_sys::environment::Environment;
 use wb_tests::Registry;
 
@@ -21,19 +22,26 @@ use crate::solve::solve;
 /// The contents of a `result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SerialResult {
+    /// The hash of the records that these results were derived from, where they are all of the serial's: of the journal,
+    /// of `definition.json` and of the test's own definition. It is not that of the records once these have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records_sha256: Option<Sha256>,
     /// The cells of one serial.
     pub cells: Vec<CellResult>,
 }
 
 /// Studies a run from its artefacts.
 pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
-    let head = run.run_file()?;
-    let lines = run.lines()?;
-    let history = History::of(run, &lines);
-    let clock = Clock::of(run, &lines)?;
+    study_records(run, &Records::read(run)?, registry)
+}
+
+fn study_records(run: &RunFolder, records: &Records, registry: &Registry) -> Result<Study, StudyError> {
+    let Records { head, lines, .. } = records;
+    let history = History::of(run, lines);
+    let clock = Clock::of(run, lines)?;
     let origin = clock.origin();
     let mut cells = Vec::new();
-    for definition in definitions(run, &head)? {
+    for definition in definitions(run, head)? {
         let test = registry
             .test(definition.cell.test.as_str())
             .ok_or_else(|| StudyError::UnknownTest { test: definition.cell.test.clone() })?;
@@ -45,27 +53,53 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
         cells.push(result);
     }
     Ok(Study {
-        run: info(run, &head, &history, &clock, &cells),
+        run: info(run, head, &history, &clock, &cells),
         answers: solve(&cells, registry),
         changes: changes(run, head.entries.len())?,
         cells,
     })
 }
 
-/// Writes each serial's `result.json`.
-pub fn write_results(run: &RunFolder, study: &Study) -> Result<(), StudyError> {
-    let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
-    for cell in &study.cells {
-        let result = serials.entry(run.serial(&cell.cell)).or_insert_with(|| SerialResult { cells: Vec::new() });
-        result.cells.push(cell.clone());
+/// Studies a run and writes each serial's `result.json`.
+pub fn write_results(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
+    let records = Records::read(run)?;
+    let study = study_records(run, &records, registry)?;
+    for (folder, result) in serials(run, &records, &study)? {
+        files::write_json(&folder.join(RESULTS), &result)?;
     }
-    for (folder, result) in serials {
-        files::write_json(&folder.join("result.json"), &result)?;
-    }
-    Ok(())
+    Ok(study)
 }
 
-/// Writes the `result.json` of one serial, whose cells have been studied already: each with what ended it.
+/// Studies a run without writing anything. Returns the text of each serial's `result.json`, by the file's path.
+pub fn results_in_memory(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathBuf, Vec<u8>)>, StudyError> {
+    let records = Records::read(run)?;
+    let study = study_records(run, &records, registry)?;
+    let text = |(folder, result): (PathBuf, SerialResult)| {
+        let path = folder.join(RESULTS);
+        let text = files::json_text(&path, &result)?;
+        Ok((path, text))
+    };
+    serials(run, &records, &study)?.into_iter().map(text).collect()
+}
+
+/// The results of each serial, by its folder.
+fn serials(run: &RunFolder, records: &Records, study: &Study) -> Result<BTreeMap<PathBuf, SerialResult>, StudyError> {
+    let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
+    for cell in &study.cells {
+        let result = match serials.entry(run.serial(&cell.cell)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let records_sha256 = Some(records.sha256_of_serial(run, &cell.cell)?);
+                new.insert(SerialResult { records_sha256, cells: Vec::new() })
+            }
+        };
+        result.cells.push(cell.clone());
+    }
+    Ok(serials)
+}
+
+/// Writes the `result.json` of one serial, whose cells have been studied already: each with what ended it. More may
+/// happen to them, so it does not pass for the results of the records.
 pub fn write_serial(
     run: &RunFolder,
     cells: Vec<(&CellDefinition, Vec<Studied>, Option<&str>)>,
@@ -75,17 +109,21 @@ pub fn write_serial(
     let Some((first, ..)) = cells.first() else { return Ok(()) };
     let folder = run.serial(&first.cell);
     let cells = cells.into_iter().map(|(cell, studied, ended_by)| cell_result(cell, studied, ended_by, &origin));
-    files::write_json(&folder.join("result.json"), &SerialResult { cells: cells.collect() })?;
+    files::write_json(&folder.join(RESULTS), &SerialResult { records_sha256: None, cells: cells.collect() })?;
     Ok(())
 }
 
-/// Reads what an earlier study wrote; solving needs no more.
-pub fn read_results(run: &RunFolder) -> Result<Vec<CellResult>, StudyError> {
-    let head = run.run_file()?;
+/// The results of a run as its records stand: those of an earlier study where nothing has changed since, of a new one
+/// otherwise.
+pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellResult>, StudyError> {
+    let records = Records::read(run)?;
+    if !records.result_state(run)?.is_current() {
+        return Ok(study_records(run, &records, registry)?.cells);
+    }
     let mut read = BTreeSet::new();
     let mut cells = Vec::new();
-    for cell in head.entries.iter().flat_map(|entry| &entry.cells) {
-        let path = run.serial(cell).join("result.json");
+    for cell in records.head.entries.iter().flat_map(|entry| &entry.cells) {
+        let path = run.serial(cell).join(RESULTS);
         if read.insert(path.clone()) {
             cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
         }
@@ -143,7 +181,7 @@ impl Clock {
         // An entry lasts from its start to the last line of it before the next one starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let lasted = starts.iter().zip(ends).filter_map(|(start, end)| {
-            let last = (*start..end).rev().find(|at| !is_around(&lines[*at].event))?;
+            let last = (*start..end).rev().find(|at| !lines[*at].event.is_around())?;
             Some(times[last].duration_since(times[*start]).as_secs_f64())
         });
         let mut started = BTreeMap::new();
@@ -171,18 +209,6 @@ impl Clock {
 
 fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> String {
     RunFolder::attempt(cell, purpose, sample, attempt).to_string_lossy().into_owned()
-}
-
-/// Whether something was done around measuring: it may be long before an entry's start, or after its end.
-fn is_around(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Provisioned(_)
-            | Event::ScriptRan(_)
-            | Event::RebootStarted { .. }
-            | Event::RebootEnded(_)
-            | Event::Published(_)
-    )
 }
 
 fn info(run: &RunFolder, head: &RunFile, history: &History, clock: &Clock, cells: &[CellResult]) -> RunInfo {

@@ -199,6 +199,14 @@ fn source_help(error: &wb_compare::SourceError) -> Option<String> {
             let named = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
             Some(format!("name the folders themselves: `{}`", named.collect::<Vec<_>>().join(" ")))
         }
+        SourceError::Outdated { path, .. } => Some(format!(
+            "`weighbridge study {0}` writes results that are those of the records (--tests-d names the folders of tests that \
+             are not known here)",
+            path.display()
+        )),
+        SourceError::Copy { .. } => {
+            Some("measure again into another folder: only runs of their own say how far runs differ".to_owned())
+        }
         SourceError::Unreadable { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
             let text = path.to_str()?;
             let (name, folder) = text.split_once(':')?;
@@ -272,7 +280,11 @@ impl Error {
         }
         match self {
             Self::Nothing { .. } => Exit::Nothing,
-            Self::FellShort { .. } | Self::Run(wb_run::RunError::Lost { .. }) => Exit::FellShort,
+            Self::FellShort { .. }
+            | Self::Run(wb_run::RunError::Lost { .. })
+            | Self::Source(wb_compare::SourceError::Records { .. } | wb_compare::SourceError::Outdated { .. }) => {
+                Exit::FellShort
+            }
             Self::Interrupted => Exit::Interrupted,
             _ => Exit::Error,
         }

@@ -4,6 +4,7 @@
 //! ([`merge`]), so that the outcome does not depend on which was read first.
 
 mod merge;
+mod own;
 mod pairing;
 pub(crate) mod parsed;
 mod recorded;
@@ -21,7 +22,8 @@ use rayon::prelude::*;
 use crate::build::{Build, Builds, Run, RunError};
 use crate::metadata::Metadata;
 use crate::unknown::{Unknown, names};
-use wb_model::counted;
+use wb_model::{Sha256, counted};
+use wb_record::{RecordError, RunFolder};
 
 use merge::merge;
 use parsed::Parsed;
@@ -90,6 +92,30 @@ pub enum SourceError {
         /// The folders in it that hold results, by name.
         folders: Vec<String>,
     },
+    /// A run of this program whose records are damaged.
+    #[error("cannot compare {}: {source}", path.display())]
+    Records {
+        /// Its folder.
+        path: PathBuf,
+        /// What is damaged.
+        source: RecordError,
+    },
+    /// A run of this program whose results are not those of its records, and cannot be derived again.
+    #[error("{} has results that are older than its records, and they cannot be studied: {why}", path.display())]
+    Outdated {
+        /// Its folder.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A run that is a copy of another one of the same build.
+    #[error("{} is a copy of {}: a run counts once", path.display(), original.display())]
+    Copy {
+        /// Its folder.
+        path: PathBuf,
+        /// The folder of the other.
+        original: PathBuf,
+    },
     /// A profile or parameter that the builds do not have.
     #[error(transparent)]
     Unknown(#[from] Unknown),
@@ -152,36 +178,42 @@ impl Source {
     }
 }
 
-/// Reads the folders of all sources, in parallel. What is malformed among them is named and left out.
+/// Studies a run of this program. Returns the text of each serial's `result.json`, by the file's path, or why it cannot.
+pub type Study<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
+
+/// Reads the folders of all sources, in parallel. What is malformed among them is named and left out. Where the results
+/// of a run of this program are not those of its records, those of `study` take their place.
 ///
-/// Errors: a folder that cannot be read or holds no results; and with [`ReadOptions::strict`] whatever is odd.
-pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Read, SourceError> {
+/// Errors: a folder that cannot be read or holds no results; damaged records; a copy of a run within a build; and with
+/// [`ReadOptions::strict`] whatever is odd.
+pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Result<Read, SourceError> {
     let mut read = Read { builds: Builds::default(), warnings: Vec::new() };
     let mut files = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         let mut build = Build { name: source.name.clone(), runs: Vec::new() };
         let mut seen = BTreeSet::new();
+        let mut journals: BTreeMap<Sha256, &Path> = BTreeMap::new();
         for path in &source.runs {
             if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
                 return Err(SourceError::Twice(path.clone()));
             }
-            let folder = Folder::list(path, options.include_incorrect)?;
+            let mut folder = Folder::list(path, options.include_incorrect)?;
             let place = Place { build: at, run: build.runs.len() };
+            let own = match folder.layout {
+                Layout::RunPerf => None,
+                Layout::Weighbridge => Some(own::read(path, &mut folder, study)?),
+            };
+            if let Some(journal) = own.as_ref().and_then(|own| own.journal.clone())
+                && let Some(original) = journals.insert(journal, path)
+            {
+                return Err(SourceError::Copy { path: path.clone(), original: original.to_owned() });
+            }
             files.extend(folder.results.into_iter().map(|file| (place, file)));
             read.warnings.extend(folder.warnings);
-            let mut metadata = match (folder.layout, folder.metadata) {
-                (_, None) => Metadata::default(),
-                (Layout::RunPerf, Some(file)) => metadata(&file, &mut read.warnings),
-                (Layout::Weighbridge, Some(file)) => match recorded::metadata(path) {
-                    Ok((metadata, warnings)) => {
-                        read.warnings.extend(warnings);
-                        metadata
-                    }
-                    Err(error) => {
-                        read.warnings.push(Warning { path: file, what: Oddity::unreadable(error) });
-                        Metadata::default()
-                    }
-                },
+            let mut metadata = match (own, folder.metadata) {
+                (Some(own), _) => own.metadata,
+                (None, None) => Metadata::default(),
+                (None, Some(file)) => metadata(&file, &mut read.warnings),
             };
             let environment = std::mem::take(&mut metadata.environment).into_iter();
             let mapped = environment.filter_map(|(name, it)| Some((source.compared_as(&name)?.to_owned(), it)));
@@ -266,8 +298,14 @@ struct Place {
 
 /// Reads a file, its text into what is given for it.
 fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<Parsed, Oddity> {
-    text.clear();
-    File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(Oddity::unreadable)?;
+    let text = match &file.studied {
+        Some(studied) => studied,
+        None => {
+            text.clear();
+            File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(Oddity::unreadable)?;
+            &*text
+        }
+    };
     // Looking at a file once is cheaper than at each string in it.
     let text = std::str::from_utf8(text).map_err(Oddity::malformed)?;
     let parsed = match file.layout {

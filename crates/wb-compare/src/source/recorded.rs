@@ -1,23 +1,21 @@
 //! What a run of this program records beside its results: metadata, and the environments in which its samples were taken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde_json::{Value, json};
 use wb_model::ProfileName;
 use wb_model::secrets::masked_words;
-use wb_record::{Event, RecordError, RunFile, RunFolder, files};
+use wb_record::{Event, Records, RunFile, RunFolder, files};
 
 use super::warning::{Oddity, Warning};
 use crate::environment::Machine;
 use crate::metadata::Metadata;
 
-/// The metadata of a run and its environments; files that cannot be read are named and left out.
-pub(super) fn metadata(path: &Path) -> Result<(Metadata, Vec<Warning>), RecordError> {
-    let run = RunFolder::open(path)?;
-    let head = run.run_file()?;
+/// The metadata of a run and its environments; of these, files that cannot be read are named and left out.
+pub(super) fn metadata(run: &RunFolder, records: &Records) -> (Metadata, Vec<Warning>) {
+    let head = &records.head;
     let mut metadata = Metadata::default();
-    let Some(last) = head.entries.last() else { return Ok((metadata, Vec::new())) };
+    let Some(last) = head.entries.last() else { return (metadata, Vec::new()) };
     for (name, value) in head.entries.iter().flat_map(|entry| &entry.metadata) {
         let place = match name.as_str() {
             "build" => &mut metadata.build,
@@ -38,33 +36,33 @@ pub(super) fn metadata(path: &Path) -> Result<(Metadata, Vec<Warning>), RecordEr
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
     metadata.command = Some(masked_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
-    metadata.systems = wb_record::systems(&run, &head.entries);
+    metadata.systems = wb_record::systems(run, &head.entries);
     let mut warnings = Vec::new();
-    for (profile, entry) in judged(&run, &head)? {
-        let machines = machines(&run, &head, entry, &mut warnings);
+    for (profile, entry) in judged(records) {
+        let machines = machines(run, head, entry, &mut warnings);
         if !machines.is_empty() {
             metadata.environment.insert(profile.to_string(), machines);
         }
     }
-    Ok((metadata, warnings))
+    (metadata, warnings)
 }
 
 /// The entry of each profile whose environment its results are judged in: the last in which samples were taken; where
 /// there are none, the last that had machines for them.
-fn judged(run: &RunFolder, head: &RunFile) -> Result<BTreeMap<ProfileName, u32>, RecordError> {
+fn judged(Records { head, lines, .. }: &Records) -> BTreeMap<ProfileName, u32> {
     let profiles: BTreeSet<&ProfileName> =
         head.entries.iter().flat_map(|entry| &entry.cells).map(|cell| &cell.profile).collect();
     let mut judged: BTreeMap<ProfileName, u32> =
         profiles.into_iter().filter_map(|profile| Some((profile.clone(), head.last_of(profile)?.0 as u32))).collect();
     let mut current = 0;
-    for line in run.lines()? {
-        match line.event {
-            Event::EntryStarted { entry, .. } => current = entry,
-            Event::AttemptEnded(ended) => drop(judged.insert(ended.cell.profile, current)),
+    for line in lines {
+        match &line.event {
+            Event::EntryStarted { entry, .. } => current = *entry,
+            Event::AttemptEnded(ended) => drop(judged.insert(ended.cell.profile.clone(), current)),
             _ => {}
         }
     }
-    Ok(judged)
+    judged
 }
 
 /// The machines of an entry before it began: those that measure, and hosts below them, each with what its profile made

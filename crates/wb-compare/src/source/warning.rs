@@ -42,6 +42,17 @@ pub enum Oddity {
         /// The first of them.
         first: String,
     },
+    /// Results of a run of this program that are older than its records: the run was ended from outside, or changed.
+    #[error("has results that are older than its records")]
+    Outdated,
+    /// Samples of a run of this program whose files are not as they were written.
+    #[error("`{cell}` has {why}")]
+    Damaged {
+        /// Their cell.
+        cell: String,
+        /// How many there are, and one of the files.
+        why: String,
+    },
     /// A line of the metadata that says nothing.
     #[error(transparent)]
     Metadata(BadMetadata),
@@ -58,6 +69,8 @@ impl Oddity {
             Self::Unreadable(_) | Self::Malformed(_) => "it is left out",
             Self::Incomplete(_) | Self::NoAggregate { .. } => "they are left out",
             Self::Repeated { .. } => "the last of each counts",
+            Self::Outdated => "it is studied anew here, and `weighbridge study` writes its results",
+            Self::Damaged { .. } => "they do not count, and the cell has an error",
             Self::Metadata(_) => "",
         }
     }
@@ -77,6 +90,11 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
+    /// Whether records are not as they were written.
+    pub fn is_damage(&self) -> bool {
+        matches!(self.what, Oddity::Damaged { .. })
+    }
+
     /// What is wrong, without what was made of it: for where nothing was.
     pub fn error(&self) -> String {
         format!("{}: {}", self.path.display(), self.what)

@@ -16,6 +16,9 @@ use crate::names::Name;
 /// What tells this layout from run-perf's.
 pub(crate) const HEAD: &str = "run.json";
 
+/// What tells it where that file is lost.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+
 /// Under which name a definition key stands among the parameters: where it differs, nothing is compared.
 pub(crate) const KEY: &str = "definition key";
 

@@ -1,6 +1,6 @@
 //! From folders to folders, tables and neighbours.
 
-use crate::support::{Lab, Made, iteration, latency, shared, shared_builds, throughput, told};
+use crate::support::{Lab, Made, as_written, iteration, latency, shared, shared_builds, throughput, told};
 use proptest::prelude::*;
 use wb_compare::analyze::{Which, write_csv};
 use wb_compare::nearest::{DecidedBy, NearestError, nearest};
@@ -60,7 +60,7 @@ fn nothing_in_common_is_no_nearest() {
 
 fn both(folder: &std::path::Path, include_incorrect: bool) -> String {
     let options = ReadOptions { include_incorrect, ..ReadOptions::default() };
-    let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options).unwrap();
+    let read = read(&[Source::parse(folder.to_str().unwrap()).unwrap()], &options, &as_written).unwrap();
     let run = &read.builds.list()[0].runs[0];
     format!("{}{:?}{:?}", told(&read.builds), run.metadata, run.errors)
 }
@@ -92,7 +92,9 @@ fn a_stripped_folder_compares_the_same() {
         let stripped = strip(&lab.path().join("a"), &into, &options).unwrap();
         assert!(stripped.after < stripped.before, "{stripped:?}");
         let compared =
-            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }).unwrap().warnings;
+            read(&[lab.source("a")], &ReadOptions { include_incorrect, ..ReadOptions::default() }, &as_written)
+                .unwrap()
+                .warnings;
         let what = |warnings: Vec<Warning>| warnings.into_iter().map(|warning| warning.what).collect::<Vec<_>>();
         assert_eq!(what(stripped.warnings), what(compared), "what is odd is told alike");
         assert_eq!(both(&into, include_incorrect), both(&lab.path().join("a"), include_incorrect));

@@ -1,6 +1,6 @@
 //! Reading folders: what is malformed is named and left out, and nothing panics.
 
-use crate::support::{Lab, iteration, latency, throughput};
+use crate::support::{Lab, as_written, iteration, latency, throughput};
 use proptest::prelude::*;
 use wb_compare::source::Oddity;
 use wb_compare::{CheckId, ReadOptions, SourceError, Statistic, Value};
@@ -37,7 +37,8 @@ fn a_malformed_file_among_many_is_named_and_left_out() {
     let [warning] = &read.warnings[..] else { panic!("{:?}", read.warnings) };
     assert_eq!(warning.path, bad);
     assert!(matches!(warning.what, Oddity::Malformed(_)));
-    let strict = wb_compare::read(&[lab.source("a")], &ReadOptions { strict: true, ..ReadOptions::default() });
+    let strict =
+        wb_compare::read(&[lab.source("a")], &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written);
     assert!(matches!(strict, Err(SourceError::Strict(_))));
 }
 
@@ -62,7 +63,7 @@ fn a_profile_is_compared_as_another() {
     lab.run("b", "Localhost/fio/0000", &[one(1.0)]);
     let mut b = lab.source("b");
     b.profiles.insert("DefaultLibvirt".to_owned(), "Localhost".to_owned());
-    let builds = wb_compare::read(&[lab.source("a"), b], &ReadOptions::default()).unwrap().builds;
+    let builds = wb_compare::read(&[lab.source("a"), b], &ReadOptions::default(), &as_written).unwrap().builds;
     let id = CheckId::parse("Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean").unwrap();
     let row = builds.find(&id).unwrap();
     assert_eq!(builds.rows().len(), 2);

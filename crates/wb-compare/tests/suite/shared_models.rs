@@ -1,6 +1,6 @@
 //! Models fitted on the shared builds are those that run-perf fitted, to 12 digits.
 
-use crate::support::shared;
+use crate::support::{as_written, shared};
 use wb_compare::model::{Entry, Fit, fit};
 use wb_compare::{Model, ReadOptions, read};
 
@@ -13,7 +13,7 @@ fn figures(entry: &Entry) -> [f64; 5] {
 fn models_of_the_first_five_builds_are_run_perfs() {
     let Some(data) = shared("run-perf") else { return };
     let sources: Vec<_> = crate::support::shared_builds(&data)[..5].to_vec();
-    let builds = read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }).unwrap().builds;
+    let builds = read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written).unwrap().builds;
     for (how, file) in [(Fit::Linear, "linear_model.json"), (Fit::Stddev, "stddev_model.json")] {
         let theirs = Model::read(&data.join("1_base").join(file)).unwrap();
         let ours = fit(how, theirs.tolerance.unwrap(), &builds);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::shared;
+use crate::support::{as_written, shared};
 use serde::Deserialize;
 use wb_compare::tolerance::score::{Part, Term, Weights};
 use wb_compare::tolerance::totals::Exit;
@@ -125,7 +125,8 @@ fn scores_are_compare_perfs() {
     for (comparison, theirs) in &all {
         let sources: Vec<_> =
             theirs.paths.iter().map(|path| Source::parse(data.join(path).to_str().unwrap()).unwrap()).collect();
-        let builds = read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }).unwrap().builds;
+        let builds =
+            read(&sources, &ReadOptions { strict: true, ..ReadOptions::default() }, &as_written).unwrap().builds;
         let (models, options) = options(&data, &theirs.opts);
         let compared = compare(&builds, &models, &options);
         let ours = said(&compared);

@@ -75,9 +75,7 @@ impl Lab {
         let mut registry = Registry::built_in();
         let passed_over = registry.add_folder(&run.tests()).unwrap();
         assert!(passed_over.is_empty(), "{passed_over:?}");
-        let study = wb_study::study(&run, &registry).unwrap();
-        wb_study::write_results(&run, &study).unwrap();
-        study
+        wb_study::write_results(&run, &registry).unwrap()
     }
 
     /// All that stands in the files of a run.

@@ -51,8 +51,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         return Err(nothing(&report));
     }
     let run = RunFolder::open(&args.into)?;
-    let study = wb_study::study(&run, &registry(&[], Some(&run.tests()))?)?;
-    wb_study::write_results(&run, &study)?;
+    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests()))?)?;
     if args.json {
         print_json(&study)?;
     } else {

@@ -161,16 +161,19 @@ impl<'a> Measuring<'a> {
             let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
             Ok::<_, Error>((ends, begun))
         })?;
+        let results = || Ok::<_, Error>(wb_study::write_results(&RunFolder::open(self.folder)?, &self.asked.registry)?);
         if end.is_err() && begun {
+            // What ended the run comes last.
+            if let Err(error) = results() {
+                error.warn();
+            }
             crate::console::tell!(
                 "everything until here is kept in {}; the same line goes on from there",
                 self.folder.display()
             );
         }
         let Ends { end, unmet, .. } = end?;
-        let run = RunFolder::open(self.folder)?;
-        let study = wb_study::study(&run, &self.asked.registry)?;
-        wb_study::write_results(&run, &study)?;
+        let study = results()?;
         if end == RunEnd::Interrupted {
             let line = resume_line(self.folder, self.named);
             crate::console::tell!("interrupted; everything taken is kept. To go on:\n  {line}");

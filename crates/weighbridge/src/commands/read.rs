@@ -51,8 +51,8 @@ pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error
 
 /// Reads the values anew and writes them down.
 pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
-    let (run, study) = studied(args)?;
-    wb_study::write_results(&run, &study)?;
+    let run = RunFolder::open(&args.run)?;
+    let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests()))?)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -61,17 +61,11 @@ pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
     Ok(exit(&study))
 }
 
-/// Concludes from results alone.
+/// Concludes from results, those of the records as they stand.
 pub(crate) fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
     let run = RunFolder::open(&args.read.run)?;
-    let cells = wb_study::run::read_results(&run)?;
-    if cells.is_empty() {
-        return Err(Error::Nothing {
-            what: format!("{} has no results yet", args.read.run.display()),
-            help: format!("`weighbridge study {}` writes them", args.read.run.display()),
-        });
-    }
-    let answers = wb_study::solve::solve(&cells, &registry(&args.read.tests_d, Some(&run.tests()))?);
+    let registry = registry(&args.read.tests_d, Some(&run.tests()))?;
+    let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
     if args.read.json {
         print_json(&answers)?;
     } else if answers.is_empty() {

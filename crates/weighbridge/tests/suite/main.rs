@@ -25,6 +25,7 @@ mod net_faults;
 mod net_guest;
 mod net_plan;
 mod other_runs;
+mod outdated_results;
 mod plan;
 mod preflight;
 mod profiles;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::weighbridge::HEAD;
+use super::super::weighbridge::{HEAD, JOURNAL};
 use super::super::{Oddity, SourceError, Warning};
 use crate::build::RunError;
 
@@ -56,6 +56,8 @@ pub(crate) struct ResultFile {
     pub(crate) profile: String,
     pub(crate) test: String,
     pub(crate) serial: String,
+    /// What takes the place of the file's text, which is not that of its run's records.
+    pub(crate) studied: Option<Vec<u8>>,
 }
 
 /// The file of metadata in a run.
@@ -92,7 +94,7 @@ impl Folder {
     /// Lists a folder that has these folders in it.
     fn of_children(path: &Path, profiles: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self::default();
-        if path.join(HEAD).is_file() {
+        if path.join(HEAD).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
         }
         folder.metadata = Some(path.join(folder.layout.metadata())).filter(|path| path.is_file());
@@ -136,7 +138,7 @@ impl Folder {
     fn take_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
         match fs::metadata(&path) {
-            Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial }),
+            Ok(_) => self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, studied: None }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.warnings.push(Warning { path, what: Oddity::unreadable(error) }),
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use wb_compare::{Builds, Read, ReadOptions, Source};
+use wb_record::RunFolder;
 
 /// Where the folders are.
 pub struct Lab(TempDir);
@@ -90,8 +91,16 @@ impl Lab {
 
     pub fn try_read(&self, builds: &[&str], options: &ReadOptions) -> Read {
         let sources: Vec<_> = builds.iter().map(|text| self.source(text)).collect();
-        wb_compare::read(&sources, options).unwrap()
+        wb_compare::read(&sources, options, &as_written).unwrap()
     }
+}
+
+/// In the place of a study: the results of a run as they are.
+pub fn as_written(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let children = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let serials = children(run.path().to_owned()).flat_map(children).flat_map(children);
+    let files = serials.map(|serial| serial.join("result.json")).filter(|path| path.is_file());
+    Ok(files.map(|path| (path.clone(), fs::read(path).unwrap())).collect())
 }
 
 /// Every value of the builds as text, a line each.

@@ -20,7 +20,8 @@ pub(crate) struct How {
 /// The builds of some folders, each by its own name.
 pub(crate) fn read(folders: &[PathBuf]) -> Builds {
     let sources: Vec<Source> = folders.iter().map(|folder| Source::parse(folder.to_str().unwrap()).unwrap()).collect();
-    wb_compare::read(&sources, &ReadOptions { include_incorrect: true, ..ReadOptions::default() }).unwrap().builds
+    let options = ReadOptions { include_incorrect: true, ..ReadOptions::default() };
+    wb_compare::read(&sources, &options, &|_| Err("no run of this program is among them".to_owned())).unwrap().builds
 }
 
 /// What is told of their comparison.

@@ -10,6 +10,7 @@ use wb_compare::{Builds, ReadOptions, Source};
 use super::child::{self, Ended};
 use super::git::Git;
 use super::state::{About, End, Folder, Found, Measure};
+use crate::commands::compare::builds::study;
 use crate::commands::this_program;
 use crate::console::Console;
 use crate::error::Error;
@@ -179,7 +180,7 @@ pub(super) fn results_of(folder: &Folder, about: &About, end: &End) -> String {
 pub(super) fn read(typed: &[String]) -> Result<Builds, Error> {
     let source = |(at, text): (usize, &String)| Source::parse(&format!("{at}={text}"));
     let sources = typed.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
-    Ok(wb_compare::read(&sources, &ReadOptions::default())?.builds)
+    Ok(wb_compare::read(&sources, &ReadOptions::default(), &study)?.builds)
 }
 
 /// What came of a step, in words.

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use wb_compare::{AnyModel, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
+use wb_record::RunFolder;
 
 use crate::cli::compare::BuildFlags;
+use crate::commands::definitions::registry;
 use crate::console::Console;
 use crate::error::Error;
 
@@ -68,9 +70,23 @@ fn distinct(sources: &mut [Source], typed: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads builds as they were typed; tells what was odd.
+/// Reads builds as they were typed, for what has no place for an error; tells what was odd.
 pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
-    Ok(read_and_note(typed, flags, &[], console)?.builds)
+    let Read { builds, warnings } = read_and_note(typed, flags, &[], console)?;
+    match warnings.iter().find(|warning| warning.is_damage()) {
+        None => Ok(builds),
+        Some(damage) => Err(Error::FellShort {
+            what: damage.error(),
+            help: "leave this run out, or repeat the command that measured it: it takes damaged samples again"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Studies a run as `weighbridge study` does, and writes nothing.
+pub(in crate::commands) fn study(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let registry = registry(&[], Some(&run.tests())).map_err(|error| error.to_string())?;
+    wb_study::results_in_memory(run, &registry).map_err(|error| error.to_string())
 }
 
 /// The same with what was odd; cells may differ in the parameters of `allow_different`.
@@ -88,7 +104,7 @@ pub(super) fn read_and_note(
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
     let allow_different = allow_different.iter().cloned().collect();
     let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
-    let read = wb_compare::read(&sources, &options)?;
+    let read = wb_compare::read(&sources, &options, &study)?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::tell!("note: {warning}"));
     }

@@ -1,6 +1,6 @@
 //! `weighbridge compare`.
 
-mod builds;
+pub(in crate::commands) mod builds;
 mod drawn;
 mod isa;
 mod model;
