@@ -1,6 +1,6 @@
 //! What is told of variants that were sampled in turns, and of a system that was held against itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -44,8 +44,11 @@ pub struct Variants {
 pub struct VariantsOfCase {
     /// The case, without what the variants change.
     pub case: String,
-    /// Blocks with a sample of every variant.
+    /// Blocks with a sample of every variant that counts.
     pub blocks: usize,
+    /// Blocks in which every variant was measured, whether its sample counts or not; none in records that do not have it.
+    #[serde(default)]
+    pub measured_blocks: Option<usize>,
     /// Whether another block is needed.
     pub state: State,
     /// The variants, in the order they were given.
@@ -150,6 +153,8 @@ pub struct VariantSamples {
     pub variant: String,
     /// By the sample's number, which is its block's.
     pub values: Vec<(u32, f64)>,
+    /// The numbers of all samples that were measured, whether they count or not.
+    pub numbers: BTreeSet<u32>,
     /// How many of them something outside the workload disturbed.
     pub disturbed: usize,
     /// Why there are fewer than were wanted, if so.
@@ -177,6 +182,7 @@ impl VariantsOfCase {
     pub fn of(case: String, variants: Vec<VariantSamples>, rule: &Ab) -> Result<Self, BadBlock> {
         let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
         let standings = rule.standings(&blocks(&values))?;
+        let numbers = variants.iter().map(|variant| variant.numbers.clone()).reduce(|one, other| &one & &other);
         let duplicates = duplicates(&variants);
         let others = standings.variants.into_iter().map(Some);
         let told = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, standing)| {
@@ -191,7 +197,14 @@ impl VariantsOfCase {
                 shortfall: variant.shortfall,
             }
         });
-        Ok(Self { case, blocks: standings.blocks, state: standings.state, variants: told.collect(), duplicates })
+        Ok(Self {
+            case,
+            blocks: standings.blocks,
+            measured_blocks: numbers.map(|numbers| numbers.len()),
+            state: standings.state,
+            variants: told.collect(),
+            duplicates,
+        })
     }
 }
 
@@ -218,6 +231,9 @@ pub struct CalibratedCase {
     pub runs: usize,
     /// Of so many boots.
     pub boots: usize,
+    /// Runs that have no samples that count, or fewer than were to be taken, by name, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shortfalls: BTreeMap<String, String>,
     /// What came of it.
     pub calibration: Calibration,
 }

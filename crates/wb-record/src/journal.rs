@@ -12,6 +12,9 @@ use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 use crate::steps::{Provisioned, Published, RebootEnded, ScriptRan};
 use crate::{Artefact, RecordError, files};
 
+/// How the finding of a sample begins during which another run measured on its machine; what that run is follows.
+pub const OTHER_RUN: &str = "another run measured on this machine at the same time: ";
+
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {

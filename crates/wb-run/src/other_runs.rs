@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wb_agent::{Controller, Holder};
 use wb_model::WorkerName;
+use wb_record::journal::OTHER_RUN;
 
 use crate::crew::Crew;
 
@@ -45,7 +46,7 @@ impl OtherRuns {
 
 /// What is recorded of a sample during which another run was under way on a machine.
 pub(crate) fn finding(other: &Holder) -> String {
-    format!("another run measured on this machine at the same time: {other}")
+    format!("{OTHER_RUN}{other}")
 }
 
 #[cfg(test)]

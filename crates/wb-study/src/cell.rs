@@ -107,7 +107,7 @@ pub fn cell_result(
         rule: definition.rule,
         outcome: outcome(definition, &studied, &judgement, ended_by),
         ended_by: ended_by.map(str::to_owned),
-        findings: findings(definition, range(definition, &studied).as_ref(), &counted),
+        findings: findings(definition, &studied, range(definition, &studied).as_ref(), &counted),
         curves: merge_curves(&counted),
         latency: nested(&counted),
         samples: samples(&studied, &judgement, origin),

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Class, Metric};
+use wb_model::{Class, Metric, Purpose};
 use wb_record::CellDefinition;
+use wb_record::journal::OTHER_RUN;
 use wb_stats::{Samples, dip, trend};
 
 use crate::range::Range;
@@ -19,10 +20,15 @@ const CONSTANT: usize = 3;
 /// the time, so it is twice as large there, or more.
 const SHORT: f64 = 0.25;
 
-/// What was noticed in the counted samples, each in a sentence with its figures. `range` is that of the primary metric
-/// over all valid samples.
-pub fn findings(definition: &CellDefinition, range: Option<&Range>, counted: &[&Studied]) -> Vec<String> {
-    let mut found = Vec::new();
+/// What was noticed in a cell, each in a sentence with its figures. `range` is that of the primary metric over all valid
+/// samples, and `counted` the samples that count.
+pub fn findings(
+    definition: &CellDefinition,
+    studied: &[Studied],
+    range: Option<&Range>,
+    counted: &[&Studied],
+) -> Vec<String> {
+    let mut found = invalid_samples(studied);
     let change = range.filter(|range| range.is_change() && !counted.is_empty());
     found.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
@@ -30,10 +36,48 @@ pub fn findings(definition: &CellDefinition, range: Option<&Range>, counted: &[&
         found.extend(constant(metric, &values));
         found.extend(patterns(metric, &values));
     }
+    found.extend(contradictions(definition, studied));
     found.extend(short(definition, counted));
     found.extend(changed_outputs(counted));
     found.extend(of_samples(counted));
     found
+}
+
+/// Samples that do not count, and why, where others do: a cell without any valid sample has the reason in its outcome.
+fn invalid_samples(studied: &[Studied]) -> Vec<String> {
+    if studied.iter().all(|studied| studied.valid_sample().is_none()) {
+        return Vec::new();
+    }
+    let is_invalid = |studied: &&Studied| {
+        studied.attempt.ended.purpose == Purpose::Sample && studied.measured.is_some() && studied.valid().is_none()
+    };
+    let mut reasons: BTreeMap<String, Vec<&Studied>> = BTreeMap::new();
+    for studied in studied.iter().filter(is_invalid) {
+        reasons.entry(without_figures(&studied.reason())).or_default().push(studied);
+    }
+    let mut groups: Vec<Vec<&Studied>> = reasons.into_values().collect();
+    groups.sort_by_key(|group| group[0].attempt.ended.sample);
+    let others = |count: usize| if count == 1 { "does another one".to_owned() } else { format!("do {count} others") };
+    let finding = |group: Vec<&Studied>| {
+        let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
+        match group.len() {
+            1 => format!("{first}: it does not count"),
+            samples => format!("{first}: it does not count, nor {} for the same reason", others(samples - 1)),
+        }
+    };
+    groups.into_iter().map(finding).collect()
+}
+
+/// Values of throughputs and latencies other than the primary metric that are orders of magnitude apart.
+fn contradictions(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
+    let is_clocked = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
+    let ranges = definition.metrics.iter().filter(is_clocked).filter_map(|metric| Range::of(metric, studied));
+    let finding = |range: Range| {
+        format!(
+            "{range}: one of them may be in another unit; nothing fails by it, since the metric is not the primary one"
+        )
+    };
+    ranges.filter(Range::is_contradiction).map(finding).collect()
 }
 
 /// A rate or a time that is the same in every sample.
@@ -106,23 +150,42 @@ fn changed_outputs(counted: &[&Studied]) -> Vec<String> {
 /// What the samples themselves noticed. The same thing with other figures is one finding, with the figures of the
 /// sample in the middle.
 fn of_samples(counted: &[&Studied]) -> Vec<String> {
-    let of_sample = |studied: &&'_ Studied| -> Vec<String> {
+    let of_sample = |studied: &Studied| -> Vec<String> {
         let measured = studied.measured.iter().flat_map(|measured| measured.findings.clone());
         measured.chain(studied.attempt.ended.findings.clone()).collect()
     };
-    let mut noticed: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for finding in counted.iter().flat_map(of_sample) {
-        noticed.entry(without_figures(&finding)).or_default().push(finding);
+    let mut noticed: BTreeMap<String, Noticed> = BTreeMap::new();
+    for (at, studied) in counted.iter().enumerate() {
+        for finding in of_sample(studied) {
+            let same = noticed.entry(subject(&finding)).or_default();
+            same.samples.insert(at);
+            same.findings.push(finding);
+        }
     }
-    let one_of = |mut same: Vec<String>| {
-        same.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
-        let finding = &same[same.len() / 2];
-        match same.len() {
-            times if times == counted.len() => finding.clone(),
-            times => format!("{finding} (in {times} of {} samples)", counted.len()),
+    let one_of = |Noticed { samples, mut findings }: Noticed| {
+        findings.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
+        let finding = &findings[findings.len() / 2];
+        match samples.len() {
+            all if all == counted.len() => finding.clone(),
+            some => format!("{finding} (in {some} of {} samples)", counted.len()),
         }
     };
     noticed.into_values().map(one_of).collect()
+}
+
+/// Findings about one thing, and the samples that have any of them.
+#[derive(Default)]
+struct Noticed {
+    samples: BTreeSet<usize>,
+    findings: Vec<String>,
+}
+
+/// What a finding is about: of another run the numbers say which one, elsewhere they are figures.
+fn subject(finding: &str) -> String {
+    match finding.contains(OTHER_RUN) {
+        true => finding.to_owned(),
+        false => without_figures(finding),
+    }
 }
 
 /// What is the same in findings that differ in their figures.
@@ -139,12 +202,65 @@ fn first_figure(finding: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use wb_model::Nanos;
+    use wb_model::outcome::Gate;
 
     use super::*;
     use crate::testing::{definition, precision, samples};
 
     fn found(definition: &CellDefinition, studied: &[Studied]) -> Vec<String> {
-        findings(definition, None, &studied.iter().collect::<Vec<_>>())
+        findings(definition, studied, None, &studied.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn findings_are_counted_by_the_samples_that_have_them() {
+        let mut studied = samples(&[97.0, 98.0, 99.0, 97.5]);
+        let other = |run: u32| format!("{OTHER_RUN}anna@desk (process {run} there, its agent {run} here)");
+        for one in &mut studied[..2] {
+            one.attempt.ended.findings =
+                vec![other(11), other(22), "swapped 3 pages".to_owned(), "swapped 5 pages".to_owned()];
+        }
+        studied[2].attempt.ended.findings = vec![other(22)];
+        let in_samples = |finding: &str, samples: u32| format!("{finding} (in {samples} of 4 samples)");
+        let expected = [in_samples(&other(11), 2), in_samples(&other(22), 3), in_samples("swapped 5 pages", 2)];
+        assert_eq!(found(&definition(precision()), &studied), expected);
+    }
+
+    #[test]
+    fn samples_that_do_not_count_are_findings_with_their_reasons() {
+        let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
+        studied[1].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
+        studied[3].measured.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
+        studied[4].measured.as_mut().unwrap().reject(Gate::Output, "its artefacts are not as they were written");
+        let expected = [
+            "sample 1 is invalid (possible: rate is -7 ops/s): it does not count, nor does another one for the same reason",
+            "sample 4 is invalid (output: its artefacts are not as they were written): it does not count",
+        ];
+        assert_eq!(invalid_samples(&studied), expected);
+        assert_eq!(invalid_samples(&studied[3..]), [""; 0], "the outcome has the reason");
+    }
+
+    #[test]
+    fn contradictions_of_other_metrics_are_findings() {
+        let mut rule = definition(precision());
+        rule.metrics.push(Metric::latency("response", "s"));
+        rule.metrics.push(Metric::resource("faults", "1"));
+        let with = |last: f64| {
+            let mut studied = samples(&[97.0, 98.0, 99.0]);
+            for (one, value) in studied.iter_mut().zip([1.0, 1.0, last]) {
+                let measured = one.measured.as_mut().unwrap();
+                measured.set(Class::Latency, "response", value);
+                measured.set(Class::Resource, "faults", value);
+            }
+            contradictions(&rule, &studied)
+        };
+        assert_eq!(
+            with(5000.0),
+            [
+                "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: one of them may be in another unit; nothing \
+              fails by it, since the metric is not the primary one"
+            ]
+        );
+        assert_eq!(with(299.0), [""; 0]);
     }
 
     #[test]

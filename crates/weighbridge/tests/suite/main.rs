@@ -33,6 +33,7 @@ mod provision;
 mod publish;
 mod read;
 mod ready_hosts;
+mod reasons;
 mod run;
 mod run_perf;
 mod schemas;

@@ -24,7 +24,7 @@ pub(crate) fn sections(told: &Calibrated) -> Vec<Section> {
             title: title(&case.case, &told.question),
             about: Some(about),
             tables: vec![rates(case, told.samples_each), noise(case)],
-            remarks: Vec::new(),
+            remarks: case.shortfalls.iter().map(|(run, why)| (run.clone(), why.clone())).collect(),
             end: too_few(case, told.samples_each),
         }
     };

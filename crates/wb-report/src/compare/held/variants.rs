@@ -100,7 +100,16 @@ fn tone(verdict: Verdict) -> Tone {
 
 fn ended(case: &VariantsOfCase, told: &Variants) -> String {
     let blocks = counted(case.blocks, "block");
+    let uncounted = case.measured_blocks.filter(|measured| *measured > case.blocks);
     match case.state {
+        State::GoOn if let Some(measured) = uncounted => {
+            format!(
+                "not decided: {} of at most {} measured, {} counted",
+                counted(measured, "block"),
+                told.max_blocks,
+                case.blocks
+            )
+        }
         State::Decided => format!("decided after {blocks}"),
         State::AtLimit => format!("{blocks}, the most that were allowed: --max-blocks raises it in a new folder"),
         State::GoOn => format!("{blocks} of at most {}: not decided", told.max_blocks),

@@ -30,6 +30,7 @@ pub(crate) fn held() -> Held {
         name: name.to_owned(),
         variant: variant.to_owned(),
         values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        numbers: (0..14).collect(),
         disturbed: 0,
         shortfall: None,
         measured: Measured::default(),

@@ -15,7 +15,7 @@ use wb_study::Study;
 use wb_tests::Registry;
 
 use super::measured::measured;
-use super::question::{disturbed, question, values};
+use super::question::{disturbed, question, sample_numbers, values};
 use super::referee::Referee;
 use super::tell;
 use crate::cli::variants::{AbArgs, One};
@@ -151,6 +151,7 @@ fn told(
                 name: variant.name.to_string(),
                 variant: masked_words(&variant.text),
                 values: values(cell, &question),
+                numbers: sample_numbers(cell),
                 disturbed: disturbed(cell, &question),
                 shortfall,
                 measured: measured(cell, registry)?,

@@ -106,7 +106,9 @@ fn told(study: &Study, question: Question, args: &CalibrateArgs) -> Result<Calib
             what: format!("{}: {bad}", question.metric),
             help: "all samples are in the run folder; `weighbridge format` shows them".to_owned(),
         })?;
-        Ok(CalibratedCase { case, runs: runs.len(), boots, calibration })
+        let short = runs.iter().filter(|run| run.outcome.falls_short());
+        let shortfalls = short.map(|run| (run.cell.serial.to_string(), run.outcome.to_string())).collect();
+        Ok(CalibratedCase { case, runs: runs.len(), boots, shortfalls, calibration })
     };
     let cases = cases.into_iter().map(case).collect::<Result<_, Error>>()?;
     Ok(Calibrated { samples_each: options.each, question, cases, added: Vec::new() })

@@ -1,10 +1,12 @@
 //! What is asked of a test, and the samples that answer it.
 
+use std::collections::BTreeSet;
+
 use wb_compare::variants::Question;
 use wb_model::secrets::masked_words;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
-use wb_study::result::{CellResult, SampleResult};
+use wb_study::result::{CellResult, Purpose, SampleResult};
 
 use crate::commands::what::Asked;
 use crate::error::Error;
@@ -34,6 +36,12 @@ fn primary(asked: &Asked, test: &str, params: &Params) -> Option<Metric> {
 /// The samples of a cell that count, by their numbers.
 pub(super) fn values(cell: &CellResult, question: &Question) -> Vec<(u32, f64)> {
     counted(cell, question).filter_map(|sample| Some((sample.sample, *sample.values.get(&question.metric)?))).collect()
+}
+
+/// The numbers of all samples of a cell that were measured, whether they count or not.
+pub(super) fn sample_numbers(cell: &CellResult) -> BTreeSet<u32> {
+    let measured = |sample: &&SampleResult| sample.purpose == Purpose::Sample && sample.outcome.is_completed();
+    cell.samples.iter().filter(measured).map(|sample| sample.sample).collect()
 }
 
 /// How many of these samples something outside the workload disturbed.
