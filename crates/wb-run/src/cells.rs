@@ -8,8 +8,8 @@ use wb_plan::{Cell, Sampling};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule};
 use wb_study::{Studied, judge};
-use wb_tests::Test;
 use wb_tests::test::{placement_of, surroundings_of};
+use wb_tests::{BUILT, Test};
 
 use crate::part::Prepared;
 
@@ -71,6 +71,17 @@ impl Measuring {
     /// Whether the work of its samples is settled.
     pub fn is_calibrated(&self) -> bool {
         self.cell.teams.iter().any(|team| self.work(&team.worker).is_some())
+    }
+
+    /// Whether any attempt at it ran to its end.
+    pub fn has_finished(&self) -> bool {
+        self.studied.iter().any(|studied| studied.attempt.is_finished())
+    }
+
+    /// Whether its samples were taken with programs that its test built.
+    pub fn has_built(&self) -> bool {
+        let measured = self.studied.iter().filter_map(|studied| studied.measured.as_ref());
+        measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT))
     }
 
     /// One more attempt has ended.

@@ -40,16 +40,16 @@ pub enum RunError {
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
     },
-    /// A file that stands for a program is not the one that was measured in this folder.
-    #[error("`{cell}` was measured in this folder with another `{program}` ({before}, now {now})")]
-    Rebuilt {
+    /// The definition, a file of it or a program is not the one that was measured in this folder.
+    #[error("`{cell}` was measured in this folder with another {what} ({before}, now {now})")]
+    Changed {
         /// Which cell.
         cell: Box<CellId>,
-        /// The program.
-        program: String,
-        /// The start of the hash of the file there.
+        /// What changed.
+        what: String,
+        /// The start of its hash there.
         before: String,
-        /// The start of the hash of the file now.
+        /// The start of its hash now.
         now: String,
     },
     /// A cell that others have measured.

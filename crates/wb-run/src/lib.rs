@@ -2,7 +2,7 @@
 //!
 //! A run carries out a plan on its workers and records everything; it draws nothing and explains nothing.
 //! Who may go next is decided in [`schedule`], how one attempt is made in [`attempt`], and what
-//! each team does for it in `part`.
+//! each team does for it in `part`. What has to be the same in all samples of a cell is checked in [`resume`] and [`series`].
 //!
 //! Start with [`run()`], the story of a run from its start to its end.
 
@@ -20,6 +20,7 @@ pub mod ready;
 pub mod resume;
 pub mod run;
 pub mod schedule;
+pub mod series;
 pub mod tools;
 
 pub use crew::{Crew, Member};

@@ -106,6 +106,14 @@ impl Means<'_> {
         Part { result, record, seen, prepared }
     }
 
+    /// Builds the programs of a team apart from any sample: their hashes, by name.
+    pub(crate) async fn build(self, cell: &Measuring, team: &Team) -> Result<BTreeMap<String, String>, Failure> {
+        let site = self.site(cell, team, None).await?;
+        let built = cell.test.build(&cell.cell.params, &site).await;
+        let teardown = Teardown::of(site).await;
+        teardown.failure.map_or(built, Err)
+    }
+
     /// Takes down what was prepared for all samples of a cell; what was noticed by then.
     pub(crate) async fn clean_up(self, cell: &Measuring, prepared: Prepared) -> Result<Vec<String>, Failure> {
         let Some((site, prepared)) = prepared else { return Ok(Vec::new()) };

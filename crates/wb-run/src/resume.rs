@@ -7,13 +7,13 @@ use wb_model::param::differences;
 use wb_model::{Facts, ProfileName, Team, WorkerName, counted};
 use wb_plan::{Plan, Sampling, Workers};
 use wb_profile::Standing;
-use wb_record::{CellDefinition, Entry, History, RecordError, RunFolder, files};
+use wb_record::{Entry, History, RecordError, RunFolder, files};
 use wb_study::Studied;
 use wb_tests::Registry;
 
 use crate::RunError;
 use crate::cells::{Measuring, Next};
-use crate::crew::Crew;
+use crate::crew::{Crew, Member};
 
 /// Refuses a plan with a cell that the folder has under another key.
 pub fn check(plan: &Plan, run: &RunFolder, history: &History) -> Result<(), RunError> {
@@ -98,31 +98,6 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
     Ok(!plan.cells.is_empty())
 }
 
-/// Refuses a cell that has samples of another file in the place of one of its programs.
-pub fn check_programs(cell: &Measuring, run: &RunFolder) -> Result<(), RunError> {
-    if cell.studied.is_empty() || cell.cell.programs.is_empty() {
-        return Ok(());
-    }
-    let definitions = run.definitions(&cell.cell.id)?;
-    let Some(before) = definitions.of(&cell.cell.id) else { return Ok(()) };
-    for program in cell.cell.programs.keys() {
-        let hash = |of: &CellDefinition| of.provenance.get(&format!("{program} sha256")).cloned();
-        let (there, now) = (hash(before), hash(&cell.definition));
-        if let (Some(there), Some(now)) = (there, now)
-            && there != now
-        {
-            let short = |hash: &str| hash.chars().take(12).collect::<String>();
-            return Err(RunError::Rebuilt {
-                cell: Box::new(cell.cell.id.clone()),
-                program: program.clone(),
-                before: short(&there),
-                now: short(&now),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Refuses a cell that has samples of other machines, or of another division of labour among them: they would be no series.
 /// What the workers are called does not matter.
 pub fn check_machines(cell: &Measuring, run: &RunFolder, earlier: &[Entry], crew: &Crew) -> Result<(), RunError> {
@@ -168,11 +143,11 @@ fn machines<'a>(teams: &'a [Team], facts: &'a BTreeMap<WorkerName, Facts>) -> Ve
     names.into_iter().map(|name| (name.clone(), facts.get(&name))).collect()
 }
 
-/// Whether two are the same machine, as far as can be told: in the same boot, or alike in another.
+/// Whether two are the same machine, as far as can be told: with the same processor in the same boot, or alike in another.
 fn is_same(one: Option<&Facts>, other: Option<&Facts>) -> bool {
     // One that is not there measures nothing.
     let (Some(one), Some(other)) = (one, other) else { return true };
-    one.boot_id == other.boot_id || shown(one) == shown(other)
+    (one.boot_id == other.boot_id && one.cpu_model == other.cpu_model) || shown(one) == shown(other)
 }
 
 fn shown(facts: &Facts) -> String {
@@ -190,6 +165,20 @@ fn told(teams: &[Team]) -> String {
         _ => format!("`{worker}` with its servers on {}", names(servers)),
     };
     teams.iter().map(team).collect::<Vec<_>>().join(", ")
+}
+
+/// The machines whose kernel is another than the one that earlier samples were taken with, a sentence each.
+pub fn other_kernels(earlier: &[Entry], cells: &[Measuring], crew: &Crew) -> Vec<String> {
+    if cells.iter().all(|cell| cell.studied.is_empty()) {
+        return Vec::new();
+    }
+    let other = |member: &Member| {
+        let name = member.worker.name();
+        let before = &earlier.iter().rev().find_map(|entry| entry.facts.get(name))?.kernel;
+        let now = &member.facts.kernel;
+        (before != now).then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder are of {before}"))
+    };
+    crew.members.iter().filter_map(other).collect()
 }
 
 /// Samples of a cell do the same work for good, whatever time they are asked to take later: says so where it matters.

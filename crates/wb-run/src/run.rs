@@ -21,7 +21,7 @@ use crate::other_runs::OtherRuns;
 use crate::provenance::{self, Tools};
 use crate::publish::{Publisher, is_due, test_of};
 use crate::schedule::{Sampler, Turn, schedule};
-use crate::{Progress, RunError, environment, resume};
+use crate::{Progress, RunError, environment, resume, series};
 
 /// What is to be carried out, and where it is recorded.
 pub struct Job<'a> {
@@ -87,7 +87,7 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let mut cells = Vec::new();
     for cell in &plan.cells {
         let measuring = measuring(cell, &plan, registry, &tools, &crew, &history)?;
-        resume::check_programs(&measuring, &run)?;
+        series::check(&measuring, &run)?;
         resume::check_machines(&measuring, &run, &earlier, &crew)?;
         cells.push(measuring);
     }
@@ -113,6 +113,10 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
             .await?;
         return Ok(RunEnd::Complete);
     }
+    for at in (0..cells.len()).filter(|at| wanted(*at)) {
+        series::check_build(&cells[at], &crew, &plan.sampling, &job.cancel).await?;
+    }
+    resume::other_kernels(&earlier, &cells, &crew).into_iter().for_each(|note| watch(Progress::Noted(note)));
     if let Some(kept) = resume::other_work(&earlier, &cells, &plan.sampling) {
         watch(Progress::Noted(kept));
     }
@@ -234,6 +238,8 @@ fn measuring(
 ) -> Result<Measuring, RunError> {
     let open = |open: &str| RunError::Open { cell: Box::new(cell.id.clone()), open: open.to_owned() };
     let test = registry.test(cell.id.test.as_str()).ok_or_else(|| open("the test"))?.clone();
+    let mut provenance = tools.provenance(cell, &test.requires(&cell.params), crew);
+    provenance.extend(test.source_hashes(&cell.params));
     let definition = CellDefinition {
         cell: cell.id.clone(),
         key: cell.key.clone().ok_or_else(|| open("the key"))?,
@@ -246,7 +252,7 @@ fn measuring(
         min_time: (!test.sets_duration(&cell.params)).then_some(plan.sampling.min_time),
         unsupported: cell.unsupported.clone(),
         teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
-        provenance: tools.provenance(cell, &test.requires(&cell.params), crew),
+        provenance,
     };
     let attempts = history.attempts(&cell.id).iter().cloned();
     let studied = attempts.map(|attempt| Studied::of(test.as_ref(), &cell.params, attempt)).collect();

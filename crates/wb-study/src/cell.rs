@@ -9,6 +9,7 @@ use wb_stats::{Budget, Decision, Rule, Samples, Spread, Stop, Summary};
 use crate::curves::merge_curves;
 use crate::findings::findings;
 use crate::latency::nested;
+use crate::provenance;
 use crate::range::Range;
 use crate::result::{CellResult, MetricResult, SampleResult};
 use crate::sample::Studied;
@@ -96,8 +97,8 @@ pub fn cell_result(
     metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
     metrics.extend(workers.into_iter().flat_map(|worker| of(Some(worker))));
-    let mut provenance = definition.provenance.clone();
-    provenance.extend(counted.iter().flat_map(|s| s.measured.iter()).flat_map(|m| m.provenance.clone()));
+    let mut findings = findings(definition, &studied, range(definition, &studied).as_ref(), &counted);
+    findings.extend(provenance::changes(&counted));
     CellResult {
         cell: definition.cell.clone(),
         key: definition.key.clone(),
@@ -107,12 +108,12 @@ pub fn cell_result(
         rule: definition.rule,
         outcome: outcome(definition, &studied, &judgement, ended_by),
         ended_by: ended_by.map(str::to_owned),
-        findings: findings(definition, &studied, range(definition, &studied).as_ref(), &counted),
+        findings,
         curves: merge_curves(&counted),
         latency: nested(&counted),
         samples: samples(&studied, &judgement, origin),
         metrics,
-        provenance,
+        provenance: provenance::provenance(definition, &studied, &counted),
     }
 }
 

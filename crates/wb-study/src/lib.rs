@@ -11,6 +11,7 @@ pub mod error;
 pub mod findings;
 pub mod latency;
 pub mod machine;
+pub mod provenance;
 pub mod range;
 pub mod result;
 pub mod run;

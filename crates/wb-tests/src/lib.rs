@@ -38,6 +38,6 @@ pub use attempt::{Attempt, Service, Site};
 pub use declarative::{Declarative, DefinitionError};
 pub use failure::Failure;
 pub use imported::Imported;
-pub use measured::{Answer, BUILT, Latencies, Measured, Rejected, SampleCurve};
+pub use measured::{Answer, BUILT, DEFINITION_FILE, DEFINITION_SHA256, Latencies, Measured, Rejected, SampleCurve};
 pub use registry::Registry;
 pub use test::{About, BuildInputs, Measure, Solved, SolvedPoint, Test};

@@ -9,6 +9,10 @@ use wb_model::{Class, Metric, Unit, Validity};
 
 /// With this begins, in the provenance of a sample, the name of a program that the test built: `built affine sha256`.
 pub const BUILT: &str = "built ";
+/// The name of the hash of a definition's text in a provenance.
+pub const DEFINITION_SHA256: &str = "definition sha256";
+/// With this begins, in a provenance, the name of a file that a definition names: `file {here}/load.sh sha256`.
+pub const DEFINITION_FILE: &str = "file ";
 
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]

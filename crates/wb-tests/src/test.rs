@@ -166,6 +166,11 @@ pub trait Test: Send + Sync {
     fn files(&self, _params: &Params) -> Vec<NamedFile> {
         Vec::new()
     }
+    /// The SHA-256 of what defines a cell with these parameters beside them, by name: `definition sha256` of its text, and
+    /// `file PATH sha256` of each of its files as it is at this moment. Empty where all of that comes with the program.
+    fn source_hashes(&self, _params: &Params) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
     /// Programs it needs on its worker.
     fn requires(&self, params: &Params) -> Vec<Requirement>;
     /// See [`Measure::resolve`].
@@ -198,6 +203,13 @@ pub trait Test: Send + Sync {
     }
     /// See [`Measure::metrics`].
     fn metrics(&self, params: &Params) -> Vec<Metric>;
+    /// Builds its programs, and nothing else of what it prepares: their SHA-256, by name. Empty where it builds none.
+    ///
+    /// # Errors
+    /// When a command of the build fails, or does not make one of the programs.
+    async fn build(&self, _params: &Params, _site: &Site) -> Result<BTreeMap<String, String>, Failure> {
+        Ok(BTreeMap::new())
+    }
     /// See [`Measure::prepare`].
     async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure>;
     /// See [`Measure::sample`].

@@ -161,7 +161,7 @@ impl Diagnostic for Error {
             Self::Undo(wb_sys::undo::UndoError::Damaged { .. }) => {
                 Some(Box::new("each line has what a setting was `before`: put that back by hand, then remove the file"))
             }
-            Self::Run(wb_run::RunError::Rebuilt { .. }) => {
+            Self::Run(wb_run::RunError::Changed { .. }) => {
                 Some(Box::new("another folder (--into) measures the new one; samples of both would be no series"))
             }
             Self::Run(wb_run::RunError::OtherWorkers { .. } | wb_run::RunError::OtherMachine { .. }) => Some(Box::new(

@@ -7,6 +7,7 @@ use wb_agent::{Capture, Stream};
 use wb_model::{Declaration, Nanos, Sha256};
 
 use super::check::Check;
+use super::file_hashes::FileHashes;
 use super::left::{Place, RUN};
 use super::params::FromMachine;
 use super::raw::{self, Folder};
@@ -21,8 +22,9 @@ pub(super) struct Definition {
     /// Of its text and its files.
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
-    /// The files that it takes from where it lies.
-    pub(super) beside: Vec<NamedFile>,
+    /// The files that it takes from where it lies, with the hashes of what was read.
+    pub(super) beside: Vec<(NamedFile, Sha256)>,
+    pub(super) file_hashes: FileHashes,
     pub(super) machine: Vec<FromMachine>,
     pub(super) needs: Vec<Need>,
     pub(super) files: Vec<File>,

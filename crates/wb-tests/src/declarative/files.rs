@@ -1,5 +1,6 @@
 //! The files on this machine that a definition names.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,35 @@ use wb_model::Params;
 use super::definition::{Definition, Measured, Ready};
 use super::template::{Argv, Bindings, Template};
 use crate::test::NamedFile;
+use crate::{DEFINITION_FILE, DEFINITION_SHA256};
 
 /// Where programs belong to the system, whose packages are recorded with the environment.
 const OF_SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
 
 impl Definition {
-    /// The files of a cell with these parameters: those with a `path`, whatever is called below `{here}`, and the program
-    /// of the measured command with its script where they are given by their whole path.
+    /// The files of a cell with these parameters: those with a `path`, whatever is called below `{here}`, and the programs
+    /// of commands with their scripts where they are given by their whole path.
     pub(super) fn named_files(&self, params: &Params) -> Vec<NamedFile> {
-        let mut all = self.beside.clone();
+        let mut all: Vec<NamedFile> = self.beside.iter().map(|(file, _)| file.clone()).collect();
+        all.extend(self.called_files(params));
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The SHA-256 of the definition, and of each of its files: those that it takes in as they were read, those that its
+    /// commands call as they are now.
+    pub(super) fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
+        let name = |file: &NamedFile| format!("{DEFINITION_FILE}{} sha256", file.path);
+        let taken_in = self.beside.iter().map(|(file, hash)| (name(file), hash.to_string()));
+        let own = [(DEFINITION_SHA256.to_owned(), self.digest.to_string())];
+        // What this program cannot read is listed with the reason among the run's copies.
+        let hash = |file: NamedFile| Some((name(&file), self.file_hashes.of(&file.location).ok()?.to_string()));
+        own.into_iter().chain(taken_in).chain(self.called_files(params).into_iter().filter_map(hash)).collect()
+    }
+
+    /// The files that its commands name.
+    fn called_files(&self, params: &Params) -> Vec<NamedFile> {
         let bindings = Bindings { params, builtins: Default::default() };
         let folder = self.folder.as_deref().map(Path::new);
         let below = self.templates().filter_map(|template| template.below_here(&bindings));
@@ -25,16 +46,16 @@ impl Definition {
             let location = folder?.join(&path);
             location.is_file().then(|| NamedFile { path: format!("{{here}}/{path}"), location })
         });
-        all.extend(below.chain(self.programs_by_path()));
-        all.sort();
-        all.dedup();
-        all
+        below.chain(self.programs_by_path()).collect()
     }
 
-    /// The program of the measured command, and what it is called with first, where these are whole paths.
+    /// The programs of commands, and the first argument of each that is no option, where these are whole paths.
     fn programs_by_path(&self) -> impl Iterator<Item = NamedFile> {
-        let (Measured::Command(argv) | Measured::Runner(argv)) = &self.measured;
-        let words = argv.words().iter().take(2).filter_map(Template::literal);
+        let words = self.commands().flat_map(|argv| {
+            let (program, arguments) = argv.words().split_at(1.min(argv.words().len()));
+            let script = arguments.iter().filter_map(Template::literal).find(|word| !word.starts_with('-'));
+            program.iter().filter_map(Template::literal).chain(script)
+        });
         words
             .filter(|word| is_own_program(Path::new(word)))
             .map(|word| NamedFile { path: word.to_owned(), location: PathBuf::from(word) })
@@ -42,6 +63,11 @@ impl Definition {
 
     /// Whatever is filled in for processes.
     fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.commands().flat_map(Argv::words).chain(self.env.iter().map(|(_, value)| value))
+    }
+
+    /// Every command.
+    fn commands(&self) -> impl Iterator<Item = &Argv> {
         let (Measured::Command(measured) | Measured::Runner(measured)) = &self.measured;
         let services = self.services.iter().flat_map(|service| {
             let ready = match &service.ready {
@@ -50,8 +76,7 @@ impl Definition {
             };
             [Some(&service.command), ready, service.stop.as_ref()].into_iter().flatten()
         });
-        let commands = self.build.iter().chain(&self.setup).chain(&self.cleanup).chain([measured]).chain(services);
-        commands.flat_map(Argv::words).chain(self.env.iter().map(|(_, value)| value))
+        self.build.iter().chain(&self.setup).chain(&self.cleanup).chain([measured]).chain(services)
     }
 }
 

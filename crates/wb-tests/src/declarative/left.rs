@@ -38,6 +38,9 @@ pub(super) struct Circumstances {
     /// The hashes of the programs that were built.
     #[serde(default)]
     pub(super) built: BTreeMap<String, String>,
+    /// The hashes of the files that the definition names, by their paths there.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
 }
 
 /// How the length of a sample was decided.

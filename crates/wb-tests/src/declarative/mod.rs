@@ -10,6 +10,7 @@ mod build;
 mod check;
 mod definition;
 mod error;
+mod file_hashes;
 mod files;
 mod left;
 mod params;
@@ -97,6 +98,10 @@ impl Test for Declarative {
         self.definition.named_files(params)
     }
 
+    fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
+        self.definition.source_hashes(params)
+    }
+
     fn requires(&self, params: &Params) -> Vec<Requirement> {
         self.definition.requirements(params)
     }
@@ -131,6 +136,10 @@ impl Test for Declarative {
 
     fn metrics(&self, _params: &Params) -> Vec<Metric> {
         self.definition.readings.iter().map(|reading| reading.metric.clone()).collect()
+    }
+
+    async fn build(&self, params: &Params, site: &Site) -> Result<BTreeMap<String, String>, Failure> {
+        self.definition.build_programs(params, site).await
     }
 
     async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure> {

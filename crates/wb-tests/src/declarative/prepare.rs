@@ -29,23 +29,45 @@ impl Definition {
     pub(super) async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
         let builtins = self.builtins(params, site).await?;
         let bindings = Bindings { params, builtins };
-        let folder = site.group.folder();
-        for file in self.files.iter().filter(|file| file.folder == Folder::Scratch) {
-            file.put(site, folder, &bindings).await?;
-        }
-        for command in self.build.iter().chain(&self.setup) {
+        let built = self.build(&bindings, site).await?;
+        for command in &self.setup {
             succeed(site, command, &bindings).await?;
-        }
-        let mut built = BTreeMap::new();
-        for program in &self.programs {
-            let bytes = site.get(&site.path(program)).await?;
-            built.insert(program.clone(), Sha256::of(&bytes).to_string());
         }
         let mut services = Vec::new();
         for service in &self.services {
             services.push(service.start(site, &bindings).await?);
         }
         Ok(Prepared { builtins: bindings.builtins, built, services })
+    }
+
+    /// Builds, and nothing else; the hashes of the programs.
+    pub(super) async fn build_programs(
+        &self,
+        params: &Params,
+        site: &Site,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        if self.programs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let builtins = self.builtins(params, site).await?;
+        self.build(&Bindings { params, builtins }, site).await
+    }
+
+    /// Writes the files and builds; the hashes of the programs.
+    async fn build(&self, bindings: &Bindings<'_>, site: &Site) -> Result<BTreeMap<String, String>, Failure> {
+        let folder = site.group.folder();
+        for file in self.files.iter().filter(|file| file.folder == Folder::Scratch) {
+            file.put(site, folder, bindings).await?;
+        }
+        for command in &self.build {
+            succeed(site, command, bindings).await?;
+        }
+        let mut built = BTreeMap::new();
+        for program in &self.programs {
+            let bytes = site.get(&site.path(program)).await?;
+            built.insert(program.clone(), Sha256::of(&bytes).to_string());
+        }
+        Ok(built)
     }
 
     /// Stops the servers that know how to be stopped, and cleans up; whatever still runs ends with the site.

@@ -12,6 +12,7 @@ use wb_record::definition_files::{DefinitionFile, DefinitionFiles, FileCopy};
 use super::check::Check;
 use super::definition::{Calibration, Content, Definition, File, Measured, Need, Ready, SameOutput, Service, Stdout};
 use super::error::{DefinitionError, Fault, Text};
+use super::file_hashes::FileHashes;
 use super::left::Place;
 use super::params::{Declared, FromMachine, defaults};
 use super::raw::{self, Folder, Words};
@@ -48,7 +49,7 @@ struct Reader<'a> {
     text: Text<'a>,
     folder: Option<&'a Path>,
     copies: Option<&'a DefinitionFiles>,
-    beside: Vec<NamedFile>,
+    beside: Vec<(NamedFile, Sha256)>,
     shapes: BTreeMap<String, Shape>,
     /// All that the definition consists of, its files included.
     digest: Vec<u8>,
@@ -90,6 +91,7 @@ impl Reader<'_> {
             digest: Sha256::of(&self.digest),
             folder: self.folder.map(|folder| folder.display().to_string()),
             beside: self.beside,
+            file_hashes: FileHashes::default(),
             machine,
             needs,
             files,
@@ -343,7 +345,7 @@ impl Reader<'_> {
             self.text.wrong(path.span(), Fault::new(format!("`{}` cannot be read: {error}", path.get_ref())))
         })?;
         self.digest.extend_from_slice(&bytes);
-        self.beside.push(NamedFile { path: path.get_ref().clone(), location });
+        self.beside.push((NamedFile { path: path.get_ref().clone(), location }, Sha256::of(&bytes)));
         Ok(Ok(bytes))
     }
 

@@ -11,7 +11,7 @@ use super::prepare::Prepared;
 use super::raw::{Folder, Work};
 use super::template::{Argv, Bindings, Builtin};
 use crate::attempt::{check, lost, program};
-use crate::{Attempt, Failure, external};
+use crate::{Attempt, DEFINITION_FILE, Failure, external};
 
 /// A probe does this part of the work.
 pub(super) const PROBE_PART: u64 = 16;
@@ -39,6 +39,8 @@ impl Definition {
         attempt: &mut Attempt,
     ) -> Result<(), Failure> {
         let bindings = Bindings { params, builtins: prepared.builtins.clone() };
+        // Before it is measured: what is changed meanwhile belongs to the next sample.
+        let sources = self.source_hashes(params);
         let effort = match &self.measured {
             Measured::Runner(argv) => self.run_runner(argv, params, &bindings, attempt).await,
             Measured::Command(argv) => self.measure(argv, &bindings, attempt).await,
@@ -53,8 +55,16 @@ impl Definition {
                 }
             }
         }
-        let circumstances =
-            Circumstances { definition: self.digest.to_string(), effort: effort?, built: prepared.built.clone() };
+        let file = |(name, hash): (String, String)| {
+            let path = name.strip_prefix(DEFINITION_FILE)?.strip_suffix(" sha256")?.to_owned();
+            Some((path, hash))
+        };
+        let circumstances = Circumstances {
+            definition: self.digest.to_string(),
+            effort: effort?,
+            built: prepared.built.clone(),
+            files: sources.into_iter().filter_map(file).collect(),
+        };
         let json = serde_json::to_vec_pretty(&circumstances).map_err(|error| Failure::refused(error.to_string()))?;
         attempt.keep(CIRCUMSTANCES, json);
         Ok(())

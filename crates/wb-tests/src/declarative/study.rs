@@ -9,7 +9,7 @@ use super::left::{CIRCUMSTANCES, Circumstances, Effort, Left, PROBE, Place, RUN}
 use super::reading::Reading;
 use super::template::{Bindings, Builtin};
 use crate::external::{self, Said};
-use crate::{Artefacts, BUILT, Measured, Rejected};
+use crate::{Artefacts, BUILT, DEFINITION_FILE, DEFINITION_SHA256, Measured, Rejected};
 
 /// Of the part of the work that a probe left out, at least this part of the time has to be more.
 const FOLLOWS: f64 = 1.0 / 16.0;
@@ -54,7 +54,10 @@ impl Definition {
         for check in &self.checks {
             check.apply(&mut measured, &left, &bindings);
         }
-        measured.explain("definition sha256", circumstances.definition);
+        measured.explain(DEFINITION_SHA256, circumstances.definition);
+        for (path, sha256) in circumstances.files {
+            measured.explain(&format!("{DEFINITION_FILE}{path} sha256"), sha256);
+        }
         for (program, sha256) in circumstances.built {
             measured.explain(&format!("{BUILT}{program} sha256"), sha256);
         }

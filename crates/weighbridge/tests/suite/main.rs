@@ -38,6 +38,7 @@ mod run;
 mod run_perf;
 mod schemas;
 mod secrets;
+mod series;
 mod smt_guest;
 mod ssh;
 mod stdout;

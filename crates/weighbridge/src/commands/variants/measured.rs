@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use wb_compare::variants::Measured;
 use wb_plan::Catalogue;
 use wb_study::result::CellResult;
-use wb_tests::{BUILT, BuildInputs, Registry};
+use wb_tests::{BUILT, BuildInputs, DEFINITION_FILE, DEFINITION_SHA256, Registry};
 
 use crate::commands::this_programs_hash;
 use crate::error::Error;
 
 /// With this a name in the provenance ends, or goes on with `@WORKER`, whose value is a program's hash.
 const SHA256: &str = " sha256";
-/// The text of a test is no program.
+/// What a test measures that names no program of its own.
 const DEFINITION: &str = "definition";
 /// What native tests measure. Its hash is recorded of a cell where another program replaces it.
 const OWN: &str = "weighbridge";
@@ -31,7 +31,8 @@ pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measure
         }
     }
     let hashes = cell.provenance.iter().filter_map(|(name, hash)| Some((name.split_once(SHA256)?, hash)));
-    for ((program, worker), hash) in hashes.filter(|((program, _), _)| *program != DEFINITION) {
+    let is_program = |program: &str| program != DEFINITION && !program.starts_with(DEFINITION_FILE);
+    for ((program, worker), hash) in hashes.filter(|((program, _), _)| is_program(program)) {
         let built = program.strip_prefix(BUILT);
         let place = if built.is_none() && compilers.iter().any(|compiler| compiler == program) {
             &mut measured.build
@@ -43,6 +44,13 @@ pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measure
     let is_to_be_built = !compilers.is_empty() || !params.is_empty();
     if is_to_be_built && !cell.provenance.keys().any(|name| name.starts_with(BUILT)) {
         measured.programs = BTreeMap::new();
+    }
+    // The same commands of the same definition call the same programs.
+    if measured.programs.is_empty()
+        && !is_to_be_built
+        && let Some(hash) = cell.provenance.get(DEFINITION_SHA256)
+    {
+        measured.programs.insert(DEFINITION.to_owned(), hash.clone());
     }
     if registry.is_native(cell.cell.test.as_str()) {
         let own = this_programs_hash()?;

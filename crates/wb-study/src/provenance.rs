@@ -1,0 +1,118 @@
+//! What may explain a cell's figures: what was recorded of it, and what its samples were taken with.
+
+use std::collections::BTreeMap;
+
+use wb_model::counted;
+use wb_record::CellDefinition;
+use wb_tests::{BUILT, DEFINITION_FILE, DEFINITION_SHA256};
+
+use crate::sample::Studied;
+
+/// In the name of a hash; `@WORKER` may follow.
+const SHA256: &str = " sha256";
+
+/// The provenance of a cell: of the samples that count, or of all attempts where none does. Of a hash that differs among
+/// them stands the last one, with the number of the others.
+pub fn provenance(definition: &CellDefinition, studied: &[Studied], counted: &[&Studied]) -> BTreeMap<String, String> {
+    let all: Vec<&Studied> = if counted.is_empty() { studied.iter().collect() } else { counted.to_vec() };
+    let mut provenance = definition.provenance.clone();
+    provenance.extend(all.iter().filter_map(|one| one.measured.as_ref()).flat_map(|one| one.provenance.clone()));
+    for (name, hashes) in hashes(&all) {
+        if let [(last, _), others @ ..] = &hashes[..]
+            && !others.is_empty()
+        {
+            provenance.insert(name.to_owned(), format!("{last} and {}", counted_others(others.len())));
+        }
+    }
+    provenance
+}
+
+fn counted_others(others: usize) -> String {
+    if others == 1 { "1 other".to_owned() } else { format!("{others} others") }
+}
+
+/// What changed from sample to sample, of that which should be the same: a sentence each.
+pub fn changes(counted_samples: &[&Studied]) -> Vec<String> {
+    /// So many hashes are shown; more of them are those of something that changes with every sample.
+    const SHOWN: usize = 2;
+    let change = |(name, hashes): (&str, Vec<(&str, usize)>)| {
+        let what = what(name)?;
+        let short = |hash: &str| hash.chars().take(12).collect::<String>();
+        let each =
+            |(hash, samples): &(&str, usize)| format!("SHA-256 {}… in {}", short(hash), counted(*samples, "sample"));
+        match &hashes[..] {
+            [] | [_] => None,
+            few if few.len() <= SHOWN => {
+                let each = few.iter().rev().map(each).collect::<Vec<_>>().join(", ");
+                Some(format!("{what} changed between samples: {each}"))
+            }
+            many => Some(format!("{what} changed between samples: {} different ones", many.len())),
+        }
+    };
+    hashes(counted_samples).into_iter().filter_map(change).collect()
+}
+
+/// What a hash is of, as the subject of a sentence; none of programs that were looked up once for all samples.
+fn what(name: &str) -> Option<String> {
+    let (thing, worker) = name.split_once(SHA256)?;
+    let on = worker.strip_prefix('@').map(|worker| format!(" on {worker}")).unwrap_or_default();
+    match (thing.strip_prefix(BUILT), thing.strip_prefix(DEFINITION_FILE)) {
+        (Some(program), _) => Some(format!("the build of `{program}`{on}")),
+        (_, Some(file)) => Some(format!("the file `{file}`")),
+        _ => (format!("{thing}{SHA256}") == DEFINITION_SHA256).then(|| "the definition".to_owned()),
+    }
+}
+
+/// The hashes of each thing in samples, the last one first, with the number of samples that have it.
+fn hashes<'a>(samples: &[&'a Studied]) -> BTreeMap<&'a str, Vec<(&'a str, usize)>> {
+    let mut all: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    let measured = samples.iter().rev().filter_map(|studied| studied.measured.as_ref());
+    for (name, hash) in measured.flat_map(|measured| &measured.provenance).filter(|(name, _)| name.contains(SHA256)) {
+        let of_name = all.entry(name).or_default();
+        match of_name.iter_mut().find(|(known, _)| known == hash) {
+            Some((_, samples)) => *samples += 1,
+            None => of_name.push((hash, 1)),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{definition, precision, samples};
+
+    /// Samples with these hashes of a thing.
+    fn with(name: &str, hashes: &[&str]) -> Vec<Studied> {
+        let mut all = samples(&vec![1000.0; hashes.len()]);
+        for (sample, hash) in all.iter_mut().zip(hashes) {
+            sample.measured.as_mut().unwrap().explain(name, hash);
+        }
+        all
+    }
+
+    #[test]
+    fn a_script_that_changed_between_samples_is_named_with_both_hashes() {
+        let all = with("file {here}/h.sh sha256", &["a", "a", "b"]);
+        let counted: Vec<&Studied> = all.iter().collect();
+        let expected =
+            "the file `{here}/h.sh` changed between samples: SHA-256 a… in 2 samples, SHA-256 b… in 1 sample";
+        assert_eq!(changes(&counted), [expected]);
+        let provenance = provenance(&definition(precision()), &all, &counted);
+        assert_eq!(provenance["file {here}/h.sh sha256"], "b and 1 other");
+    }
+
+    #[test]
+    fn what_is_built_anew_for_each_sample_is_counted() {
+        let all = with("built p sha256", &["a", "b", "c"]);
+        let counted: Vec<&Studied> = all.iter().collect();
+        assert_eq!(changes(&counted), ["the build of `p` changed between samples: 3 different ones"]);
+        assert_eq!(changes(&counted[..1]), [""; 0]);
+    }
+
+    #[test]
+    fn a_cell_without_counted_samples_keeps_what_its_attempts_were_taken_with() {
+        let all = with("definition sha256", &["a", "a"]);
+        assert_eq!(provenance(&definition(precision()), &all, &[])["definition sha256"], "a");
+    }
+}
