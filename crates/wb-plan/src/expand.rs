@@ -12,6 +12,7 @@ use crate::cast::Cast;
 use crate::error::Errors;
 use crate::nearest::nearest;
 use crate::plan::{Cell, LeftOut, Plan};
+use crate::programs;
 use crate::request::{Form, Stage, Written, comma_parts};
 use crate::{Catalogue, Given, PlanError, Request, Sampling, Selection, Workers};
 
@@ -51,6 +52,7 @@ pub fn expand(
     }
     errors.finish()?;
     let mut plan = expansion.plan;
+    programs::refuse_uncalled(requests, &plan.cells, catalogue)?;
     cut_into_blocks(&mut plan.cells, sampling.max_prepared);
     Ok(plan)
 }
@@ -364,6 +366,11 @@ impl Context<'_> {
             None => Vec::new(),
         };
         let unsupported = self.unsupported(&teams, &params);
+        let mut programs = self.request.programs.clone();
+        if !programs.is_empty() {
+            let called = programs::called(self.catalogue, name.as_str(), &params);
+            programs.retain(|program, _| called.contains(program));
+        }
         params.extend(shape(&teams));
         Ok(Cell {
             key: open.is_empty().then(|| key(name, *version, &params)),
@@ -375,7 +382,7 @@ impl Context<'_> {
             is_estimated: self.catalogue.is_estimated(name.as_str(), &params),
             scope: *scope,
             tools: self.request.tools.clone(),
-            programs: self.request.programs.clone(),
+            programs,
             teams,
             block: 0,
             id,

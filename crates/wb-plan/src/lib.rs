@@ -16,6 +16,7 @@ pub mod file;
 pub mod masked;
 pub mod nearest;
 pub mod plan;
+mod programs;
 pub mod request;
 pub mod sampling;
 pub mod select;

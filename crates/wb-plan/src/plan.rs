@@ -49,7 +49,7 @@ pub struct Cell {
     pub scope: Scope,
     /// User tools around its samples.
     pub tools: Vec<String>,
-    /// Files that are programs in the place of those that the path has, by the programs' names.
+    /// Files in the place of programs that it calls, by the programs' names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
     /// Who measures it; several teams do at the same time. None while no worker is known.

@@ -336,7 +336,8 @@ pub(crate) struct PlacementFlags {
     /// No address-space randomisation
     #[arg(long)]
     pub(crate) no_aslr: bool,
-    /// A file in the place of a program of the test's: `redis-server=./src/redis-server`; may be given more than once
+    /// A file in the place of a program, in all cells that need it: `redis-server=./src/redis-server`; may be given more than
+    /// once
     #[arg(long, value_name = "PROGRAM=PATH", value_parser = program)]
     pub(crate) program: Vec<(String, String)>,
 }

@@ -7,13 +7,14 @@
 
 mod written;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use wb_model::secrets::masked_words;
 use wb_model::{Declaration, ProfileName, TestName, Value};
 
 use crate::expand::{KNOBS, expand, knob_name};
+use crate::programs;
 use crate::request::{Form, Written};
 use crate::{Catalogue, Cell, Given, PlanError, Request, Sampling, Selection, Source};
 
@@ -159,11 +160,12 @@ struct Needs {
 /// The programs that each cell of a request needs. Which ones may depend on its parameters.
 fn needs(request: &Request, test: &Declaration, catalogue: &dyn Catalogue) -> Result<Vec<Needs>, PlanError> {
     let (sampling, profile, all) = (Sampling::default(), ProfileName::localhost(), Selection::default());
-    let plan = expand(std::slice::from_ref(request), &sampling, catalogue, None, &profile, &all)?;
-    let own = catalogue.is_native(test.name.as_str()).then(|| "weighbridge".to_owned());
+    // What is replaced in all variants may be called in others only.
+    let request = Request { programs: BTreeMap::new(), ..request.clone() };
+    let plan = expand(&[request], &sampling, catalogue, None, &profile, &all)?;
     let of_cell = |cell: Cell| {
-        let required = catalogue.requires(test.name.as_str(), &cell.params).into_iter().map(|need| need.program);
-        Needs { case: cell.id.case.to_string(), programs: required.chain(own.clone()).collect() }
+        let programs = programs::called(catalogue, test.name.as_str(), &cell.params);
+        Needs { case: cell.id.case.to_string(), programs }
     };
     Ok(plan.cells.into_iter().map(of_cell).collect())
 }
@@ -189,18 +191,16 @@ fn program(test: &Declaration, name: Option<&str>, file: &str, cells: &[Needs]) 
     };
     let (with, without): (Vec<&Needs>, Vec<&Needs>) =
         cells.iter().partition(|cell| cell.programs.iter().any(|needed| needed == program));
-    match (with.first(), without.first(), all.first()) {
-        (Some(_), None, _) => Ok(program.to_owned()),
-        (_, _, None) => Err(PlanError::plain(format!("`{}` names no program that it needs", test.name))
-            .with_help("a definition names its programs under [[requires]]; a parameter may be what chooses them")),
-        (Some(with), Some(without), _) => Err(PlanError::plain(format!(
+    match (with.first(), without.first()) {
+        (Some(_), None) => Ok(program.to_owned()),
+        (Some(with), Some(without)) => Err(PlanError::plain(format!(
             "`{}` needs `{program}` for {} and not for {}",
             test.name, with.case, without.case
         ))
         .with_help("a program that is not called changes nothing: measure the cases that call it by themselves")),
-        (None, _, Some(first)) => {
-            Err(PlanError::plain(format!("unknown program `{program}`: `{}` needs {}", test.name, all.join(", ")))
-                .with_help(format!("name the program that the file replaces: `bin:{first}={file}`")))
+        (None, _) => {
+            let needs = [(test.name.as_str(), all.clone())];
+            Err(programs::unknown(program, &needs, |instead| format!("bin:{instead}={file}")))
         }
     }
 }

@@ -315,6 +315,57 @@ fn a_replacement_for_what_no_cell_calls_is_refused() {
 }
 
 #[test]
+fn a_file_for_a_program_that_no_cell_calls_is_refused_by_run_too() {
+    let lab = lab_with_makers();
+    let file = maker(&lab, "other/one", 1000, "one");
+    let said = |tests: &str, program: &str| {
+        let ran = lab.ran(&mut lab.with_programs(&format!("run {tests} {QUICK} --program {program}={file} --into N")));
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(!lab.path("N").exists(), "nothing is recorded");
+        ran.err.replace(&file, "FILE")
+    };
+    insta::assert_snapshot!(said("made", "make-b"), @r"
+    error: unknown program `make-b`: `made` needs make-a
+    help: name the program that the file replaces: `--program make-a=FILE`
+    ");
+    insta::assert_snapshot!(said("made steady", "make-b"), @r"
+    error: unknown program `make-b`: `made` needs make-a; `steady` needs none
+    help: name the program that the file replaces: `--program make-a=FILE`
+    ");
+    insta::assert_snapshot!(said("steady", "make-a"), @r"
+    error: `steady` names no program that it needs
+    help: a definition names its programs under [[requires]]; a parameter may be what chooses them
+    ");
+}
+
+#[test]
+fn a_file_takes_the_place_of_a_program_in_the_cells_that_call_it() {
+    let lab = lab_with_makers();
+    let file = maker(&lab, "other/one", 1000, "one");
+    let line = format!("run made:maker=[make-a,make-b] steady {QUICK} --samples 6 --program make-a={file} --into R");
+    let ran = lab.ran(&mut lab.with_programs(&line));
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let study = lab.weighbridge("summary R --json").json();
+    let paths = |at: usize| {
+        let provenance = study["cells"][at]["provenance"].as_object().unwrap().iter();
+        let paths = provenance.filter(|(name, _)| name.ends_with(" path"));
+        paths.map(|(name, path)| (name.clone(), path.as_str().unwrap().to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(0), [("make-a path".to_owned(), file)]);
+    assert_eq!(paths(1), [("make-b path".to_owned(), lab.path("bin/make-b").display().to_string())]);
+    assert_eq!(paths(2), []);
+}
+
+#[test]
+fn equal_variants_of_a_test_that_names_no_program_are_a_loud_warning() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into R --json -- base base"));
+    assert!(ran.err.contains("measured the same thing: definition (SHA-256 "), "{}", ran.seen());
+    let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into S --json -- base env:A=1"));
+    assert!(!ran.err.contains("measured the same"), "{}", ran.seen());
+}
+
+#[test]
 fn compilers_are_compared_by_name_by_path_and_in_the_place_of_another() {
     if std::process::Command::new("gcc").arg("--version").output().is_err() {
         return println!("SKIPPED: there is no `gcc` here");
