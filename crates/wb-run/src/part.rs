@@ -155,7 +155,7 @@ impl Means<'_> {
                 let mut prepared = test.prepare(params, &attempt.site).await?;
                 let sampled = self.sample(cell, &mut prepared, attempt).await;
                 match (sampled, test.cleanup(params, prepared, &attempt.site).await) {
-                    (Ok(seen), cleaned) => cleaned.map(|()| seen),
+                    (Ok(seen), cleaned) => cleaned.map(|()| seen).map_err(Failure::in_cleanup),
                     (Err(failure), cleaned) => {
                         note_failed_cleanup(attempt, cleaned);
                         Err(failure)

@@ -56,6 +56,16 @@ impl Failure {
         }
     }
 
+    /// The same, of the cleanup after a sample.
+    pub fn in_cleanup(self) -> Self {
+        match self {
+            Self::Crashed { status } => Self::Crashed { status: format!("cleanup failed: {status}") },
+            Self::Refused { reason } => Self::Refused { reason: format!("cleanup failed: {reason}") },
+            Self::Timeout { after } => Self::Crashed { status: format!("cleanup failed: not done after {after}") },
+            other @ (Self::Cancelled | Self::Lost { .. }) => other,
+        }
+    }
+
     /// As the outcome of its attempt.
     pub fn outcome(&self) -> AttemptOutcome {
         match self.clone() {

@@ -150,6 +150,20 @@ fn a_cleanup_that_fails_is_reported_and_recorded() {
 }
 
 #[test]
+fn a_sample_whose_cleanup_fails_says_so() {
+    paused(async {
+        let mut bed = TestBed::new(|command| match command.argv[0].as_str() {
+            "cleanup" => FakeProcess::failing(9, "device is busy"),
+            _ => FakeProcess::printing("figure: 10"),
+        });
+        bed.define(&PREPARED.replace("scope = \"cell\"", "scope = \"sample\""));
+        bed.measure(&["prepared"]).await;
+        let CellOutcome::Failed { reason } = bed.cell().outcome else { panic!("{:?}", bed.cell().outcome) };
+        assert!(reason.starts_with("crashed (cleanup failed: cleanup: exit status 9"), "{reason}");
+    });
+}
+
+#[test]
 fn a_time_in_the_journal_that_cannot_be_read_is_an_error_that_names_its_line() {
     paused(async {
         let bed = TestBed::new(figures(steady));
