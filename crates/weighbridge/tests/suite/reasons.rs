@@ -2,7 +2,10 @@
 
 use crate::lab::Lab;
 
-const QUICK: &str = "--min-time 1ms --warm-up 0 --retakes 0 --attempts 1 --precision 100";
+const QUICK: &str = "--min-time 1ms --warm-up 0";
+
+/// For `run`, whose samples may be disturbed and vary.
+const STEADY: &str = "--retakes 0 --precision 100";
 
 /// A test with a throughput `figure` and a latency `response`, whose shell script sets `f` and `r` by `n`, how often it
 /// has been called.
@@ -31,7 +34,7 @@ fn words(text: &str) -> String {
 fn a_summary_says_why_a_sample_is_invalid() {
     let lab = Lab::new();
     define(&lab, "[ $n = 4 ] && f=-7");
-    let ran = lab.weighbridge(&format!("run turns {QUICK} --min-samples 6 --max-samples 8 --into R"));
+    let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --min-samples 6 --max-samples 8 --into R"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let summary = lab.weighbridge("summary R");
     assert!(summary.out.contains("1 invalid"), "{}", summary.out);
@@ -43,7 +46,7 @@ fn a_summary_says_why_a_sample_is_invalid() {
 #[test]
 fn a_summary_says_that_a_sample_is_damaged() {
     let lab = Lab::new();
-    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --samples 6 --into R")).code, 0);
+    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} {STEADY} --samples 6 --into R")).code, 0);
     let sample = lab.path("R/Localhost/steady/0000/kind=a/0002.0");
     let files = std::fs::read_dir(sample).unwrap().flatten().map(|entry| entry.path());
     let output = files.into_iter().find(|path| path.extension().is_some_and(|name| name == "stdout")).unwrap();
@@ -58,7 +61,7 @@ fn a_summary_says_that_a_sample_is_damaged() {
 fn contradictions_of_a_metric_that_is_not_primary_are_told_and_fail_nothing() {
     let lab = Lab::new();
     define(&lab, "[ $n = 3 ] && r=5000");
-    let ran = lab.weighbridge(&format!("run turns {QUICK} --samples 6 --into R"));
+    let ran = lab.weighbridge(&format!("run turns {QUICK} {STEADY} --samples 6 --into R"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let finding = "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: ";
     for line in ["summary R", "format R"] {
