@@ -176,11 +176,17 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
     let names: Vec<&str> = programs.iter().map(|change| change["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["built: built program sha256", "built: definition sha256", "built: my-cc sha256", "built: my-cc version"]
+        [
+            "built: built program sha256",
+            "built: definition sha256",
+            "built: file source.sh sha256",
+            "built: my-cc sha256",
+            "built: my-cc version"
+        ]
     );
     let version = json!({"name": "built: my-cc version", "src": "my-cc 12.2", "dst": "my-cc 13.1",
                          "cells": ["Localhost/built/0000:kind=a", "Localhost/built/0000:kind=b"]});
-    assert_eq!(programs[3], version);
+    assert_eq!(programs[4], version);
     let text = shown(&lab, "compare old new");
     assert!(
         text.contains("  programs: 4 differences\n")
