@@ -189,7 +189,7 @@ fn programs_compilers_and_what_was_built_are_among_what_else_differs() {
     assert_eq!(programs[4], version);
     let text = shown(&lab, "compare old new");
     assert!(
-        text.contains("  programs: 4 differences\n")
+        text.contains("  programs: 5 differences\n")
             && text.contains("my-cc version  my-cc 12.2 → my-cc 13.1 (2 cells)"),
         "{text}"
     );
