@@ -101,13 +101,18 @@ impl Bench {
     /// A failure with the last lines of the console of a guest that was lost.
     async fn explained(&self, failure: Failure) -> Failure {
         let Failure::Lost { worker, why } = failure else { return failure };
-        let console = self.crew.get(&worker).and_then(|member| member.console.as_ref());
+        let why = self.explain_loss(&worker, why).await;
+        Failure::Lost { worker, why }
+    }
+
+    /// Why a worker was lost, with the last lines of its console where it is a guest.
+    pub(crate) async fn explain_loss(&self, worker: &WorkerName, why: String) -> String {
+        let console = self.crew.get(worker).and_then(|member| member.console.as_ref());
         let lines = match console {
             Some(console) => console.last_lines().await,
             None => String::new(),
         };
-        let why = if lines.is_empty() { why } else { format!("{why}; its console ends: {lines}") };
-        Failure::Lost { worker, why }
+        if lines.is_empty() { why } else { format!("{why}; its console ends: {lines}") }
     }
 
     /// Writes an event and adds it to the history.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
+use wb_agent::WorkerError;
 use wb_model::{ProfileName, WorkerName};
 use wb_plan::Plan;
 use wb_record::{RecordError, RunFolder, files};
@@ -17,7 +18,7 @@ use crate::crew::Crew;
 
 /// Records what the workers are like at this moment: `environment/world-ENTRY-MOMENT.json` of the first,
 /// `…-MOMENT@WORKER.json` of the others, and of the hosts that guests run upon. The compilers are recorded whatever is
-/// measured: code that a test builds depends on them.
+/// measured: code that a test builds depends on them. Returns the workers that were found lost, each with the reason.
 pub async fn record(
     run: &RunFolder,
     entry: u32,
@@ -26,23 +27,30 @@ pub async fn record(
     registry: &Registry,
     crew: &Crew,
     lost: &BTreeSet<WorkerName>,
-) -> Result<(), RunError> {
+) -> Result<Vec<(WorkerName, String)>, RunError> {
     let needed =
         plan.cells.iter().filter_map(|cell| Some(registry.test(cell.id.test.as_str())?.requires(&cell.params)));
     let mut programs: Asked = needed.flatten().map(|need| (need.program, need.version)).collect();
     for (compiler, version) in COMPILERS {
         programs.entry(compiler.to_owned()).or_insert_with(|| vec![version.to_owned()]);
     }
+    let mut found_lost = Vec::new();
     for (at, member) in crew.members.iter().chain(&crew.below).enumerate() {
         let name = member.worker.name();
         if lost.contains(name) {
             continue;
         }
-        let environment = member.worker.environment(programs.clone()).await?;
+        let environment = match member.worker.environment(programs.clone()).await {
+            Err(WorkerError::Lost { worker, why }) => {
+                found_lost.push((worker, why));
+                continue;
+            }
+            other => other?,
+        };
         let of = if at == 0 { String::new() } else { format!("@{name}") };
         write(run, &format!("world-{entry}-{moment}{of}"), &environment)?;
     }
-    Ok(())
+    Ok(found_lost)
 }
 
 /// Records what hosts were made to be: `environment/profile-ENTRY.json`.

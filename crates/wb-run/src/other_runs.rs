@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_agent::{Controller, Holder};
+use wb_agent::{Controller, Holder, WorkerError};
 use wb_model::WorkerName;
 use wb_record::journal::OTHER_RUN;
 
@@ -22,7 +22,9 @@ impl OtherRuns {
                 Ok(others) => {
                     warnings.extend(runs.add(others.into_iter().map(|other| (name.clone(), other)).collect()));
                 }
-                // Whether others measure is no condition for measuring; a worker that is lost is noticed at its first sample.
+                // Reported when its environment is recorded.
+                Err(WorkerError::Lost { .. }) => {}
+                // Whether others measure is no condition for measuring.
                 Err(error) => {
                     warnings.push(format!("other runs cannot know that this one measures on `{name}`: {error}"))
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_agent::Worker;
+use wb_agent::{Worker, WorkerError};
 use wb_model::{Ability, Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
@@ -94,7 +94,7 @@ fn file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
 }
 
 /// Looks up what the plan's tests need, and marks the cells whose programs are not there, or whose knobs cannot be set,
-/// as unsupported.
+/// as unsupported, as are those with a worker that is lost meanwhile.
 pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Result<Tools, RunError> {
     let mut tools = Tools::default();
     for cell in &mut plan.cells {
@@ -102,8 +102,11 @@ pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Resul
         let requires = test.requires(&cell.params);
         let workers: Vec<Worker> = crew.of(cell).map(|member| member.worker.clone()).collect();
         for worker in workers {
-            let missing = tools.missing(cell, &requires, &worker).await?;
-            cell.unsupported = cell.unsupported.take().or(missing).or(unsettable(cell, &worker).await?);
+            let reason = match tools.obstacle(cell, &requires, &worker).await {
+                Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),
+                other => other?,
+            };
+            cell.unsupported = cell.unsupported.take().or(reason);
         }
     }
     Ok(tools)
@@ -120,6 +123,17 @@ async fn unsettable(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunE
 }
 
 impl Tools {
+    /// Why a cell cannot be measured on a worker.
+    async fn obstacle(
+        &mut self,
+        cell: &Cell,
+        requires: &[Requirement],
+        worker: &Worker,
+    ) -> Result<Option<String>, RunError> {
+        let missing = self.missing(cell, requires, worker).await?;
+        Ok(missing.or(unsettable(cell, worker).await?))
+    }
+
     /// The first program of a cell that is not on a worker, and what brings it. All of them are looked up.
     async fn missing(
         &mut self,

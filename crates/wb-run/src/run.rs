@@ -152,13 +152,15 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     let boot_id = bench.crew.members.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
     bench.write(Event::EntryStarted { entry, boot_id })?;
     environment::record_states(&bench.run, entry, &job.states)?;
-    environment::record(&bench.run, entry, "before", &plan, registry, &bench.crew, &bench.lost).await?;
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
     let (referee, publisher) = (job.referee, job.publisher);
     let mut taking = Taking { bench, cells, ended: BTreeSet::new(), referee, publisher, watch: &mut watch };
-    let scheduled = schedule(&blocks, order, job.seed, &mut taking).await;
+    let scheduled = match taking.record_environment(entry, &plan, registry).await {
+        Ok(()) => schedule(&blocks, order, job.seed, &mut taking).await,
+        Err(error) => Err(error),
+    };
     if matches!(scheduled, Err(RunError::Lost { .. })) {
         taking.end_rest().await?;
     }
@@ -167,7 +169,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
 
     let interrupted = *job.cancel.borrow();
     if scheduled.is_ok() {
-        environment::record(&bench.run, entry, "after", &plan, registry, &bench.crew, &bench.lost).await?;
+        let after = environment::record(&bench.run, entry, "after", &plan, registry, &bench.crew, &bench.lost).await?;
+        // Nothing is left to be measured on them.
+        after.into_iter().for_each(|(worker, why)| watch(Progress::Warned(unrecorded(&worker, &why, "at the end"))));
     }
     let how = match (&scheduled, interrupted) {
         (Err(_), _) => EntryEnd::Failed,
@@ -344,7 +348,31 @@ impl<W: FnMut(Progress)> Sampler for Taking<'_, W> {
     }
 }
 
+/// A worker whose environment was not recorded.
+fn unrecorded(worker: &WorkerName, why: &str, moment: &str) -> String {
+    format!("the worker `{worker}` is lost: {why}; its environment {moment} is not recorded")
+}
+
 impl<W: FnMut(Progress)> Taking<'_, W> {
+    /// Records what the workers are like before the first sample; continues without those that are lost.
+    async fn record_environment(&mut self, entry: u32, plan: &Plan, registry: &Registry) -> Result<(), RunError> {
+        let Bench { run, crew, lost, .. } = &self.bench;
+        for (worker, why) in environment::record(run, entry, "before", plan, registry, crew, lost).await? {
+            let why = self.bench.explain_loss(&worker, why).await;
+            (self.watch)(Progress::Warned(unrecorded(&worker, &why, "at the start")));
+            self.lose(worker, why)?;
+        }
+        Ok(())
+    }
+
+    /// Continues without a worker, unless no other is left.
+    fn lose(&mut self, worker: WorkerName, why: String) -> Result<(), RunError> {
+        let Bench { lost, crew, .. } = &mut self.bench;
+        lost.insert(worker.clone());
+        let is_left = crew.members.iter().any(|member| !lost.contains(member.worker.name()));
+        if is_left { Ok(()) } else { Err(RunError::Lost { worker, why }) }
+    }
+
     fn next(&self, at: usize) -> Next {
         let lost = &self.bench.lost;
         if let Some(gone) = members(&self.cells[at].cell.teams).into_iter().find(|worker| lost.contains(*worker)) {
@@ -382,10 +410,8 @@ impl<W: FnMut(Progress)> Taking<'_, W> {
         });
         match &newest.attempt.ended.outcome {
             AttemptOutcome::Lost { worker, why } => {
-                self.bench.lost.insert(worker.clone());
-                // Others go on with what does not need it.
-                let alone = self.bench.lost.len() == self.bench.crew.members.len();
-                if alone { Err(RunError::Lost { worker: worker.clone(), why: why.clone() }) } else { Ok(()) }
+                let (worker, why) = (worker.clone(), why.clone());
+                self.lose(worker, why)
             }
             _ => Ok(()),
         }

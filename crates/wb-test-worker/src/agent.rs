@@ -31,6 +31,8 @@ struct Inner {
     started: Instant,
     state: Mutex<State>,
     lost: Notify,
+    /// Which requests find the connection cut.
+    breaks_at: Mutex<Option<Box<dyn Fn(&Request) -> bool + Send + Sync>>>,
 }
 
 /// Facts of a machine with two CPUs and 8 GiB of memory.
@@ -70,6 +72,7 @@ impl FakeAgent {
             started: Instant::now(),
             state: Mutex::default(),
             lost: Notify::new(),
+            breaks_at: Mutex::default(),
         }))
     }
 
@@ -97,6 +100,16 @@ impl FakeAgent {
     pub fn disconnect(&self, why: &str) {
         self.state().lost = Some(why.to_owned());
         self.0.lost.notify_waiters();
+    }
+
+    /// Cuts the connection at the first request that matches, before it is answered.
+    pub fn disconnect_at(&self, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+        *self.0.breaks_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(matches));
+    }
+
+    fn breaks_at(&self, request: &Request) -> bool {
+        let breaks_at = self.0.breaks_at.lock().unwrap_or_else(PoisonError::into_inner);
+        breaks_at.as_ref().is_some_and(|matches| matches(request))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -243,6 +256,9 @@ impl fmt::Debug for FakeAgent {
 impl Connection for FakeAgent {
     async fn call(&self, request: Request, payload: Vec<u8>) -> Result<Reply, WorkerError> {
         let cut = self.0.lost.notified();
+        if self.breaks_at(&request) {
+            self.disconnect("the cable was pulled");
+        }
         if let Some(lost) = self.lost() {
             return Err(lost);
         }

@@ -22,6 +22,7 @@ name = "figure"
 summary = "a figure"
 version = 1
 command = ["figure", "{n}"]
+requires = [{ program = "figure", package = "" }]
 
 [[param]]
 name = "n"

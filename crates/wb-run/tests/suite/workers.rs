@@ -1,6 +1,10 @@
 //! Several workers that measure at the same time.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wb_agent::protocol::Request;
 use wb_model::CellOutcome;
+use wb_run::{Progress, RunEnd, RunError};
 
 use crate::testbed::{TestBed, figures, paused, steady};
 
@@ -17,5 +21,70 @@ fn each_workers_figures_stand_beside_those_of_all() {
             .map(|it| (it.worker.as_ref().map(ToString::to_string), it.summary.as_ref().unwrap().median.round()))
             .collect();
         assert_eq!(medians, [(None, 20.0), (Some("a".to_owned()), 10.0), (Some("b".to_owned()), 10.0)]);
+    });
+}
+
+/// Runs a cell on each of two workers, of which `b` is lost at the first request that matches: how the run ended, its
+/// warnings, and the outcomes of both cells.
+fn losing_b(
+    matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
+) -> (Result<RunEnd, RunError>, Vec<String>, [CellOutcome; 2]) {
+    paused(async {
+        let bed = TestBed::with_workers(&["a", "b"], figures(steady));
+        bed.agents[1].disconnect_at(matches);
+        let (end, reported) = bed.run(&["figure:id=on-a,on=a", "figure:id=on-b,on=b"]).await;
+        let warning = |progress| match progress {
+            Progress::Warned(text) => Some(text),
+            _ => None,
+        };
+        let [a, b] = &bed.study().cells[..] else { panic!("two cells") };
+        (end, reported.into_iter().filter_map(warning).collect(), [a.outcome.clone(), b.outcome.clone()])
+    })
+}
+
+#[test]
+fn a_worker_that_is_lost_before_the_first_sample_ends_its_cells_and_the_rest_is_measured() {
+    for announced in [true, false] {
+        let (end, warnings, [a, b]) = losing_b(move |request| match request {
+            Request::Announce { .. } => announced,
+            request => matches!(request, Request::Environment { .. }),
+        });
+        assert_eq!(end.unwrap(), RunEnd::Finished);
+        let expected = "the worker `b` is lost: the cable was pulled; its environment at the start is not recorded";
+        assert_eq!(warnings, [expected]);
+        let reason = "its worker `b` is lost".to_owned();
+        assert_eq!((a, b), (CellOutcome::Measured, CellOutcome::Failed { reason }));
+    }
+}
+
+#[test]
+fn a_worker_that_is_lost_while_programs_are_looked_up_leaves_its_cells_unsupported() {
+    let (end, _, [a, b]) = losing_b(|request| matches!(request, Request::Which { .. }));
+    assert_eq!(end.unwrap(), RunEnd::Finished);
+    let reason = "the worker `b` is lost: the cable was pulled".to_owned();
+    assert_eq!((a, b), (CellOutcome::Measured, CellOutcome::Unsupported { reason }));
+}
+
+#[test]
+fn a_worker_that_is_lost_after_the_last_sample_costs_no_cell() {
+    let environments = AtomicU32::new(0);
+    let (end, warnings, outcomes) = losing_b(move |request| {
+        matches!(request, Request::Environment { .. }) && environments.fetch_add(1, Ordering::Relaxed) == 1
+    });
+    assert_eq!(end.unwrap(), RunEnd::Finished);
+    let expected = "the worker `b` is lost: the cable was pulled; its environment at the end is not recorded";
+    assert_eq!(warnings, [expected]);
+    assert_eq!(outcomes, [CellOutcome::Measured, CellOutcome::Measured]);
+}
+
+#[test]
+fn a_run_whose_last_worker_is_lost_before_the_first_sample_is_an_error_that_leaves_no_cell_open() {
+    paused(async {
+        let bed = TestBed::new(figures(steady));
+        bed.agents[0].disconnect_at(|request| matches!(request, Request::Environment { .. }));
+        let (end, _) = bed.run(&["figure"]).await;
+        assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
+        let reason = "its worker `local` is lost".to_owned();
+        assert_eq!(bed.cell().outcome, CellOutcome::Failed { reason });
     });
 }
