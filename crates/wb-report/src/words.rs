@@ -162,9 +162,9 @@ fn is_emulated(cell: &CellResult) -> bool {
     cell.provenance.iter().any(|(name, value)| of_machines(name) && value == "true")
 }
 
-/// The samples of a cell that something from outside disturbed, warm-ups apart.
+/// The counted samples of a cell that something from outside disturbed.
 pub(crate) fn disturbed(cell: &CellResult) -> usize {
-    let disturbed = |sample: &&SampleResult| sample.purpose == Purpose::Sample && !sample.disturbances.is_empty();
+    let disturbed = |sample: &&SampleResult| sample.counted && !sample.disturbances.is_empty();
     cell.samples.iter().filter(disturbed).count()
 }
 

@@ -7,6 +7,16 @@ use wb_report::text::{Style, format, summary};
 const PLAIN: Style = Style { width: 80, colour: false };
 
 #[test]
+fn attempts_that_do_not_count_are_not_counted_as_disturbed() {
+    let mut study = specimen::study();
+    let samples = study.cells.iter_mut().flat_map(|cell| &mut cell.samples);
+    let mut others: Vec<_> = samples.filter(|sample| !sample.counted).collect();
+    assert!(!others.is_empty());
+    others.iter_mut().for_each(|sample| sample.disturbances.push("steal 3.2 %".to_owned()));
+    assert_eq!(summary(&study, PLAIN), summary(&specimen::study(), PLAIN));
+}
+
+#[test]
 fn the_summary_has_a_line_per_cell_and_says_what_fell_short() {
     insta::assert_snapshot!(summary(&specimen::study(), PLAIN), @r"
                                            median          spread   n  outcome
