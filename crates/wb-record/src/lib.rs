@@ -27,4 +27,4 @@ pub use history::{Attempt, History};
 pub use journal::{Event, Journal, Line};
 pub use records::{DamagedSample, Records, ResultState};
 pub use run_file::{Entry, RunFile};
-pub use systems::systems;
+pub use systems::{host_title, systems};

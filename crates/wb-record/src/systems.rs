@@ -1,24 +1,45 @@
 //! The systems of a run, from the facts and environments that it recorded.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
 
 use crate::{Entry, RunFolder, files};
 
 /// The table of each machine that measured, in the order of entries and workers, each once. An environment that is
-/// missing or cannot be read leaves what the facts say.
+/// missing or cannot be read leaves what the facts say. Where several workers have one host name, it has their names too.
 pub fn systems(run: &RunFolder, entries: &[Entry]) -> Vec<System> {
-    let mut systems = Vec::new();
+    let mut systems: Vec<(BTreeSet<&WorkerName>, System)> = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for (worker, facts) in &entry.facts {
             let environment = environment(run, number, entry, worker, facts).unwrap_or_default();
             let system = wb_sys::system(facts, &environment);
-            if !systems.contains(&system) {
-                systems.push(system);
+            match systems.iter_mut().find(|(_, other)| *other == system) {
+                Some((workers, _)) => drop(workers.insert(worker)),
+                None => systems.push((BTreeSet::from([worker]), system)),
             }
         }
     }
-    systems
+    let mut workers_of: BTreeMap<String, BTreeSet<&WorkerName>> = BTreeMap::new();
+    for (workers, system) in &systems {
+        workers_of.entry(system.host.clone()).or_default().extend(workers);
+    }
+    let named = |(workers, system): (BTreeSet<&WorkerName>, System)| match workers_of[&system.host].len() {
+        1 => system,
+        _ => System { host: host_title(&workers, &system.host), ..system },
+    };
+    systems.into_iter().map(named).collect()
+}
+
+/// A host's name behind those of its workers, where they are others: `a, b (lab2)`.
+pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
+    let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
+    let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
+    match others.is_empty() {
+        true => host.to_owned(),
+        false => format!("{} ({host})", others.join(", ")),
+    }
 }
 
 /// What a worker was like before an entry: the first worker's file is without a name, which its boot tells apart.
@@ -41,8 +62,6 @@ fn environment(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
@@ -83,5 +102,17 @@ mod tests {
         write(&run, "world-1-before", "b2", "Made Linux 2");
         let again = systems(&run, &[both, entry(&[("two", "sledge", "rebooted")])]);
         assert_eq!(distributions(&again), expected);
+    }
+
+    #[test]
+    fn machines_of_one_host_name_have_the_names_of_their_workers() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(folder.path()).unwrap();
+        write(&run, "world-0-before", "one-kernel", "Made Linux 12");
+        write(&run, "world-0-before@b", "one-kernel", "Made Linux 13");
+        write(&run, "world-0-before@c", "one-kernel", "Made Linux 13");
+        let all = entry(&[("a", "same", "one-kernel"), ("b", "same", "one-kernel"), ("c", "same", "one-kernel")]);
+        let expected = [("a (same)", Some("Made Linux 12")), ("b, c (same)", Some("Made Linux 13"))];
+        assert_eq!(distributions(&systems(&run, &[all])), expected);
     }
 }

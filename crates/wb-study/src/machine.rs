@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use wb_model::{Facts, Unit, WorkerName};
+use wb_record::host_title;
 
 /// Names and texts, in the order to show.
 pub type Rows = Vec<(String, String)>;
 
-/// What describes the machines of a run: one in a row for each thing that is known of it, several in a row each, with the
-/// names of the workers that each was.
+/// What describes the machines of a run: one worker's in a row for each thing that is known of it; of several workers in a
+/// row each, with the names of the workers that are alike.
 pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>) -> Rows {
     let mut machines: Vec<(BTreeSet<&WorkerName>, Rows)> = Vec::new();
     for (worker, facts) in facts {
@@ -22,19 +23,13 @@ pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>
         let (host, others): (Vec<_>, Vec<_>) = described.into_iter().partition(|(name, _)| name == "host");
         let host = host.into_iter().map(|(_, host)| host).next().unwrap_or_default();
         let others: Vec<String> = others.into_iter().map(|(name, text)| format!("{name} {text}")).collect();
-        (titled(&workers, &host), others.join(" · "))
+        (host_title(&workers, &host), others.join(" · "))
     };
-    match machines.len() {
-        0 | 1 => machines.pop().map(|(_, described)| described).unwrap_or_default(),
+    match &machines[..] {
+        [] => Rows::new(),
+        [(workers, described)] if workers.len() == 1 => described.clone(),
         _ => machines.into_iter().map(row).collect(),
     }
-}
-
-/// A host's name behind those that it has as a worker, where they are others: `a, b (lab2)`.
-fn titled(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
-    let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
-    let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
-    if others.is_empty() { host.to_owned() } else { format!("{} ({host})", others.join(", ")) }
 }
 
 /// What describes a machine, in the order to show; what is not known of one that others measured on is left out.
@@ -77,7 +72,9 @@ mod tests {
             let named = facts.map(|(name, facts)| (WorkerName::new(name).unwrap(), facts));
             describe_all(named.iter().map(|(name, facts)| (name, *facts)))
         };
-        assert_eq!(all([("a", &facts), ("b", &facts), ("local", &facts)]), rows);
+        assert_eq!(all([("a", &facts), ("a", &facts), ("a", &facts)]), rows);
+        let alike = [("a, b (vm)".to_owned(), "kernel 6.1".to_owned())];
+        assert_eq!(all([("a", &facts), ("b", &facts), ("local", &facts)]), alike);
         let both = all([("b", &facts), ("vm2", &other), ("a", &facts)]);
         assert_eq!(both[0], ("a, b (vm)".to_owned(), "kernel 6.1".to_owned()));
         assert!(both[1].0 == "vm2" && both[1].1.starts_with("kernel 6.2 · emulated "), "{both:?}");
