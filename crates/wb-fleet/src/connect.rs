@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use wb_agent::{Controller, Terms, Worker, WorkerError};
-use wb_model::Nanos;
+use wb_model::{Bytes, Nanos, WorkerName};
 
 use crate::background;
 use crate::error::{FleetError, Why};
@@ -121,8 +121,38 @@ pub async fn connect_all(hosts: &[Host], program: &Program, options: &Options) -
     }
     let mut done = tasks.join_all().await;
     done.sort_by_key(|(place, _)| *place);
-    done.into_iter().map(|(_, result)| result).collect()
+    let mut done: Vec<_> = done.into_iter().map(|(_, result)| result).collect();
+    name_duplicates(&mut done).await;
+    done
 }
+
+/// Names the other name of each host that was refused because this process is connected to it under that name: its agent
+/// is the process that holds the host.
+async fn name_duplicates(done: &mut [Result<Connected, FleetError>]) {
+    let held_by_us = |error: &FleetError| match error.why.as_ref() {
+        Why::Held(Some(holder)) if holder.controller == Controller::this() => Some(holder.agent),
+        _ => None,
+    };
+    if !done.iter().filter_map(|result| result.as_ref().err()).any(|error| held_by_us(error).is_some()) {
+        return;
+    }
+    let mut agents: Vec<(u32, WorkerName)> = Vec::new();
+    for connected in done.iter().flatten() {
+        // An agent that is lost meanwhile is reported when it is used.
+        let stat = connected.worker.get("/proc/self/stat", STAT).await.unwrap_or_default();
+        let pid = String::from_utf8_lossy(&stat).split(' ').next().and_then(|pid| pid.parse().ok());
+        agents.extend(pid.map(|pid| (pid, connected.host.name.clone())));
+    }
+    for error in done.iter_mut().filter_map(|result| result.as_mut().err()) {
+        let Some(holder) = held_by_us(error) else { continue };
+        if let Some((_, other)) = agents.iter().find(|(agent, _)| *agent == holder) {
+            *error.why = Why::SameHost { other: other.clone() };
+        }
+    }
+}
+
+/// More than `/proc/self/stat` has.
+const STAT: Bytes = Bytes(4096);
 
 async fn arrive(host: Host, program: &Program, options: &Options) -> Result<Connected, Why> {
     let ssh = Ssh { program: &options.ssh, config: options.ssh_config.as_deref() };

@@ -129,6 +129,12 @@ pub enum Why {
     /// Somebody else has it.
     #[error("is in use by {}", .0.as_ref().map_or("somebody else".to_owned(), Holder::to_string))]
     Held(Option<Holder>),
+    /// Another name of a host that this command is connected to already.
+    #[error("is the machine that this command uses as `{other}` already")]
+    SameHost {
+        /// The other name.
+        other: WorkerName,
+    },
     /// Its agent does not start, or is none.
     #[error("has no agent: {0}")]
     Agent(#[source] WorkerError),
@@ -199,6 +205,10 @@ impl FleetError {
                 "free some space in /var/lib and in the folder for temporary files there".to_owned()
             }
             Why::NoSudo { .. } => "connect as root, or let this user use sudo without a password".to_owned(),
+            Why::SameHost { other } => {
+                let host = &self.host;
+                format!("name each machine once: drop `{host}` or `{other}`; figures of both would be one machine's")
+            }
             Why::Held(_) => "wait for it, or end it: its agent goes with it".to_owned(),
             _ => return None,
         })

@@ -9,12 +9,12 @@ use wb_plan::{PlanError, Source};
 
 use super::{Host, Params, assets};
 
-/// What the first of these asset folders that has a file for a host says of it; nothing where none has.
+/// The parameters in the first file of these asset folders for the host at an address; none without such a file.
 ///
 /// # Errors
 /// When the file cannot be read, or says what nothing can be made of.
-pub fn host_file(host: &Host, folders: &[PathBuf]) -> Result<Option<Params>, PlanError> {
-    let name = format!("hosts/{}.yaml", host.address.host);
+pub fn host_file(address: &str, folders: &[PathBuf]) -> Result<Option<Params>, PlanError> {
+    let name = format!("hosts/{address}.yaml");
     let Some(path) = assets(folders, &name).find(|path| path.exists()) else { return Ok(None) };
     let unreadable =
         |error: &dyn std::fmt::Display| PlanError::plain(format!("cannot read {}: {error}", path.display()));
@@ -82,14 +82,13 @@ impl ForcedParams {
 
     /// What it says of a host: by its address before its name before all.
     pub fn of(&self, host: &Host) -> Params {
-        let keys = [host.name.as_str(), host.address.host.as_str()];
-        let own = keys.iter().filter_map(|key| self.one.get(*key));
-        own.fold(self.all.clone(), |all, one| all.overridden_by(one))
+        self.of_names(&[host.name.as_str(), host.address.host.as_str()])
     }
 
-    /// What it says of a machine that is known by its name alone.
-    pub fn of_name(&self, name: &str) -> Params {
-        self.one.get(name).map_or_else(|| self.all.clone(), |one| self.all.overridden_by(one))
+    /// The parameters of a machine with several names, of which a later one counts before those in front of it.
+    pub fn of_names(&self, names: &[&str]) -> Params {
+        let own = names.iter().filter_map(|name| self.one.get(*name));
+        own.fold(self.all.clone(), |all, one| all.overridden_by(one))
     }
 
     /// The names and addresses that are none of these hosts'.
@@ -118,12 +117,12 @@ mod tests {
         let text = "# a host\nhugepage_kb: 2048\nnuma_nodes: 2\nhost_cpus: 24\nguest_cpus: 12\n\
             guest_mem_m: 32768\narch: x86_64\ndisable_smt: true\nrack: B7\n";
         std::fs::write(folders[1].join("hosts/10.0.0.1.yaml"), text).unwrap();
-        let params = host_file(&hosts()[0], &folders).unwrap().unwrap();
+        let params = host_file("10.0.0.1", &folders).unwrap().unwrap();
         assert_eq!((params.hugepage_kb, params.numa_nodes), (Some(2048), Some(2)));
         assert_eq!((params.host_cpus, params.guest_cpus), (Some(Cpus::Count(24)), Some(Cpus::Count(12))));
         assert_eq!((params.arch.as_deref(), params.disable_smt), (Some("x86_64"), Some(true)));
         assert_eq!(params.own["rack"], json!("B7"));
-        assert_eq!(host_file(&hosts()[1], &folders).unwrap(), None);
+        assert_eq!(host_file("10.0.0.2", &folders).unwrap(), None);
         folders.iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
     }
 

@@ -1,10 +1,10 @@
 //! `weighbridge doctor`.
 
-use wb_knobs::doctor::{Finding, Verdict};
+use wb_knobs::doctor::{Diagnosis, Finding, Verdict};
 use wb_report::text::{Align, Cell, Table, Tone};
 use wb_sys::SysRoot;
 
-use super::remote::{Word, on_hosts};
+use super::remote::{Output, Target, Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::DoctorArgs;
 use crate::console::Console;
@@ -14,31 +14,50 @@ use crate::exit::Exit;
 /// Says what makes noise here.
 pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
     if args.machines.are_given() {
-        let flags = [("--all", args.all), ("--json", args.json)].into_iter().filter(|(_, is_given)| *is_given);
-        let words: Vec<Word> = ["doctor"].into_iter().chain(flags.map(|(flag, _)| flag)).map(Word::plain).collect();
-        return on_hosts(&args.machines, &words, args.json, console);
+        let words = ["doctor", "--json"].map(Word::plain);
+        let render = |target: &Target, stdout: &[u8]| match serde_json::from_slice::<Diagnosis>(stdout) {
+            Ok(diagnosis) => text(&diagnosis, Some(target), args.all, console),
+            // A failure, whose reason is on standard error.
+            Err(_) => String::from_utf8_lossy(stdout).into_owned(),
+        };
+        let output = if args.json { Output::Json } else { Output::Rendered(&render) };
+        return on_hosts(&args.machines, &words, output, console);
     }
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        let text = drawn(&diagnosis.findings, args.all, console);
-        print_text(&(text + &remedy(&diagnosis.remedies)))?;
+        print_text(&text(&diagnosis, None, args.all, console))?;
     }
     Ok(if diagnosis.is_quiet() { Exit::Fine } else { Exit::FellShort })
 }
 
-/// The command line that would help here.
-fn remedy(settings: &[String]) -> String {
+/// The diagnosis of a machine, or of the one of this process, with the command line that would help.
+fn text(diagnosis: &Diagnosis, target: Option<&Target>, all: bool, console: &Console) -> String {
+    let target = target.filter(|target| !target.options.is_empty());
+    drawn(&diagnosis.findings, target, all, console) + &remedy(&diagnosis.remedies, target)
+}
+
+/// The command line that would help.
+fn remedy(settings: &[String], target: Option<&Target>) -> String {
     if settings.is_empty() {
         return String::new();
+    }
+    if let Some(Target { name, options }) = target {
+        let options = shell_words::join(options);
+        return format!(
+            "this makes what can be set on `{name}` quiet:\n  weighbridge tune apply {} {options}\n\
+             and this puts it back:\n  weighbridge tune revert {options}\n",
+            settings.join(" ")
+        );
     }
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
     let line = format!("{sudo}weighbridge tune apply {}", settings.join(" "));
     format!("this makes what can be set here quiet, and `tune revert` puts it back:\n  {line}\n")
 }
 
-fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {
+fn drawn(findings: &[Finding], target: Option<&Target>, all: bool, console: &Console) -> String {
+    let place = target.map_or_else(String::new, |target| format!(" on `{}`", target.name));
     let noisy: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Noisy)).collect();
     let mut text = String::new();
     for finding in &noisy {
@@ -48,7 +67,7 @@ fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {
         if let Some(advice) = &finding.advice {
             text += &console.out.indented(2, &format!("better: {}", advice.what));
             if let Some(command) = &advice.command {
-                text += &format!("  to change it: {command}\n");
+                text += &format!("  to change it{place}: {command}\n");
             }
         }
         text.push('\n');
@@ -87,4 +106,22 @@ fn drawn(findings: &[Finding], all: bool, console: &Console) -> String {
         count(|verdict| matches!(verdict, Verdict::Unsupported { .. })),
         if all { "" } else { "; --all shows each" }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_helps_another_host_changes_that_host() {
+        let words = ["--inventory", "my hosts.toml", "--hosts", "a"];
+        let options = words.map(str::to_owned).to_vec();
+        let target = Target { name: wb_model::WorkerName::new("a").unwrap(), options };
+        insta::assert_snapshot!(remedy(&["swappiness=1".to_owned()], Some(&target)), @r"
+        this makes what can be set on `a` quiet:
+          weighbridge tune apply swappiness=1 --inventory 'my hosts.toml' --hosts a
+        and this puts it back:
+          weighbridge tune revert --inventory 'my hosts.toml' --hosts a
+        ");
+    }
 }

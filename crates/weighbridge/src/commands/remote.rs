@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_agent::{Command, Ending, Finished, Worker, WorkerError};
-use wb_model::{Bytes, Nanos};
+use wb_model::{Bytes, Nanos, WorkerName};
 
 use super::crew::{close, hosts};
 use super::{print_json, print_text, runtime};
@@ -17,6 +17,24 @@ use crate::exit::Exit;
 const LIMIT: Nanos = Nanos(600_000_000_000);
 /// The most that it may print.
 const OUTPUT: Bytes = Bytes(64 << 20);
+
+/// What is printed of the output of a command on a machine.
+pub(crate) enum Output<'a> {
+    /// The output, under the machine's name.
+    Text,
+    /// One JSON object with the output of each machine by its name.
+    Json,
+    /// The text that this makes of it, under the machine's name.
+    Rendered(&'a dyn Fn(&Target, &[u8]) -> String),
+}
+
+/// A machine that a command was carried out on.
+pub(crate) struct Target {
+    /// Its name.
+    pub(crate) name: WorkerName,
+    /// The options by which a command line means this machine alone; none for the machine of this process.
+    pub(crate) options: Vec<String>,
+}
 
 /// A word of the command line for the other machines.
 pub(crate) enum Word {
@@ -33,12 +51,16 @@ impl Word {
     }
 }
 
-/// Carries out a command of this program on machines, and prints what it prints on each: in JSON as an object with each
-/// machine's by its name.
+/// Carries out a command of this program on machines, and prints what comes of it.
 ///
 /// # Errors
 /// When there is no way to any of them, or a file of this machine cannot be read.
-pub(crate) fn on_hosts(machines: &MachineFlags, words: &[Word], json: bool, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn on_hosts(
+    machines: &MachineFlags,
+    words: &[Word],
+    output: Output<'_>,
+    console: &Console,
+) -> Result<Exit, Error> {
     runtime()?.block_on(async {
         let hosts = hosts(&machines.clone().into(), console).await?;
         let mut codes: Vec<Option<i32>> = hosts.crew.absent.iter().map(|_| None).collect();
@@ -52,10 +74,13 @@ pub(crate) fn on_hosts(machines: &MachineFlags, words: &[Word], json: bool, cons
                         _ => None,
                     });
                     String::from_utf8_lossy(&finished.stderr).lines().for_each(|line| tell!("`{name}`: {line}"));
-                    match json {
-                        true => drop(printed.insert(name.to_string(), parsed(&finished.stdout))),
-                        false => {
-                            print_text(&format!("`{name}`:\n{}", String::from_utf8_lossy(&finished.stdout)))?;
+                    let stdout = &finished.stdout;
+                    match output {
+                        Output::Json => drop(printed.insert(name.to_string(), parsed(stdout))),
+                        Output::Text => print_text(&format!("`{name}`:\n{}", String::from_utf8_lossy(stdout)))?,
+                        Output::Rendered(render) => {
+                            let target = Target { name: name.clone(), options: hosts.options_for(name, machines) };
+                            print_text(&format!("`{name}`:\n{}", render(&target, stdout)))?;
                         }
                     }
                 }
@@ -65,7 +90,7 @@ pub(crate) fn on_hosts(machines: &MachineFlags, words: &[Word], json: bool, cons
                 }
             }
         }
-        if json {
+        if matches!(output, Output::Json) {
             // What printed nothing has reported why on standard error.
             printed.retain(|_, value| !value.is_null());
             print_json(&printed)?;

@@ -13,7 +13,7 @@ use wb_report::text::{Align, Cell, Style, Table, Tone};
 use wb_sys::undo::{Change, Reset, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
-use super::remote::{Word, on_hosts};
+use super::remote::{Output, Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
 use crate::console::Console;
@@ -32,7 +32,8 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
         meant(what)?;
         let words = ["tune", name].into_iter().chain(json.then_some("--json")).map(Word::plain);
         let words: Vec<Word> = words.chain(what.iter().map(|what| word(what))).collect();
-        return on_hosts(machines, &words, json, console);
+        let output = if json { Output::Json } else { Output::Text };
+        return on_hosts(machines, &words, output, console);
     }
     match command {
         TuneCommand::Status(args) => status(args, console),

@@ -1,4 +1,6 @@
-//! Several workers that measure at the same time, all on this machine.
+//! Several workers that measure at the same time.
+
+use insta::assert_snapshot;
 
 use crate::lab::Lab;
 
@@ -29,8 +31,8 @@ fn an_asset_folder_that_is_not_there_is_an_error() {
 
 #[test]
 fn each_worker_measures_and_throughput_adds_up() {
-    let lab = Lab::new();
-    let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R --json"));
+    let Some(lab) = Lab::with_hosts() else { return };
+    let ran = lab.weighbridge(&format!("run steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let study = ran.json();
     let cell = &study["cells"][0];
@@ -53,16 +55,16 @@ fn each_worker_measures_and_throughput_adds_up() {
         "{}",
         alone.seen()
     );
-    let again = lab.weighbridge(&format!("run steady --hosts x:local,y:local {QUICK} --into R"));
+    let again = lab.weighbridge(&format!("run steady --hosts x:127.0.0.2,y:127.0.0.3 {QUICK} --into R"));
     assert_eq!(again.code, 4, "which workers they are does not matter: {}", again.seen());
     assert_eq!(lab.processes_left(), [""; 0]);
 }
 
 #[test]
 fn a_summary_says_of_which_workers_a_figure_is() {
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_hosts() else { return };
     let tests = "steady:id=both steady:id=one,on=b";
-    let ran = lab.weighbridge(&format!("run {tests} --hosts a:local,b:local {QUICK} --into R"));
+    let ran = lab.weighbridge(&format!("run {tests} --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R"));
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let summary = lab.weighbridge("summary R").out;
     let line = |figure: &str| summary.lines().find(|line| line.contains(figure)).unwrap_or_default().to_owned();
@@ -77,9 +79,9 @@ fn a_summary_says_of_which_workers_a_figure_is() {
 
 #[test]
 fn workers_differ_and_each_is_told() {
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_hosts() else { return };
     lab.define_figure("own", OWN);
-    let ran = lab.weighbridge(&format!("run own --hosts a:local,b:local,c:local {QUICK} --into R --json"));
+    let ran = lab.weighbridge(&format!("run own --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 {QUICK} --into R --json"));
     let study = ran.json();
     for sample in study["cells"][0]["samples"].as_array().unwrap() {
         let value = |name: &str| sample["values"][name].as_f64().unwrap();
@@ -96,9 +98,9 @@ fn workers_differ_and_each_is_told() {
 
 #[test]
 fn a_test_says_who_measures_it() {
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_hosts() else { return };
     let workers = |words: &str| {
-        let ran = lab.weighbridge(&format!("plan {words} --hosts a:local,b:local,c:local --json"));
+        let ran = lab.weighbridge(&format!("plan {words} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --json"));
         let plan = ran.json();
         let teams = plan["cells"][0]["teams"].as_array().unwrap().clone();
         let names = |team: &serde_json::Value| {
@@ -118,9 +120,9 @@ fn a_test_says_who_measures_it() {
     let uperf = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1";
     assert_eq!(workers(uperf), ["b<a", "c<a"]);
     assert_eq!(workers(&format!("{uperf},server=c,clients=a")), ["a<c"]);
-    let told = lab.weighbridge("plan steady:on=d --hosts a:local,b:local");
+    let told = lab.weighbridge("plan steady:on=d --hosts a:127.0.0.2,b:127.0.0.3");
     assert_eq!((told.code, told.err.contains("there is no worker `d`")), (1, true), "{}", told.seen());
-    let told = lab.weighbridge("plan steady:server=a --hosts a:local,b:local");
+    let told = lab.weighbridge("plan steady:server=a --hosts a:127.0.0.2,b:127.0.0.3");
     assert!(told.err.contains("`steady` has no server"), "{}", told.seen());
     let told = lab.weighbridge("plan steady --hosts a:local,a:local");
     assert!(told.code == 1 && told.err.contains("two hosts are called `a`"), "{}", told.seen());
@@ -128,9 +130,9 @@ fn a_test_says_who_measures_it() {
 
 #[test]
 fn the_sides_of_a_network_test_are_on_the_workers_that_were_named() {
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_hosts() else { return };
     let test = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=300ms,samples=2,server=c";
-    let ran = lab.weighbridge(&format!("run {test} --hosts a:local,b:local,c:local --into R --json"));
+    let ran = lab.weighbridge(&format!("run {test} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --into R --json"));
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     let study = ran.json();
     let cell = &study["cells"][0];
@@ -148,14 +150,15 @@ fn the_sides_of_a_network_test_are_on_the_workers_that_were_named() {
 
 #[test]
 fn a_worker_that_is_lost_ends_what_needs_it_and_the_rest_goes_on() {
-    let lab = Lab::new();
+    let Some(lab) = Lab::with_hosts() else { return };
     // On b the agent, which is the parent of the process, is killed.
     lab.define_figure(
         "deadly",
         "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
     );
-    let line =
-        format!("run deadly:on=b steady:on=a steady:on=b steady --hosts a:local,b:local {QUICK} --into R --json");
+    let line = format!(
+        "run deadly:on=b steady:on=a steady:on=b steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"
+    );
     let ran = lab.weighbridge(&line);
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let study = ran.json();
@@ -193,4 +196,18 @@ fn an_inventory_of_nobody_measures_nowhere() {
     lab.write("hosts.toml", "");
     let ran = lab.weighbridge("run steady --inventory hosts.toml --into R");
     assert!(ran.code == 1 && ran.err.contains("the inventory hosts.toml has no hosts"), "{}", ran.seen());
+}
+
+#[test]
+fn this_machine_under_two_names_is_refused_before_anything_is_measured() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R"));
+    assert_snapshot!(ran.seen(), @r"
+    exit 1
+    error: `a` and `b` are the same machine: this one
+    help: name each machine once; `NAME:ADDRESS` is another one
+    ");
+    let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack");
+    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are the same machine"), "{}", ran.seen());
+    assert!(!lab.path("R").exists());
 }

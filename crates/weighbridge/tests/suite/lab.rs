@@ -10,6 +10,8 @@ pub(crate) struct Lab {
     folder: TempDir,
     /// Whether the machine's state is the lab's own.
     owns_state: bool,
+    /// Whether its commands find an ssh that leads to other machines.
+    has_hosts: bool,
 }
 
 /// What a command came to.
@@ -61,7 +63,7 @@ regex = 'figure: (\S+)'
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        let lab = Self { folder: tempfile::tempdir().unwrap(), owns_state: false };
+        let lab = Self { folder: tempfile::tempdir().unwrap(), owns_state: false, has_hosts: false };
         lab.define_figure("steady", STEADY);
         lab
     }
@@ -76,6 +78,28 @@ impl Lab {
             return Some(lab);
         }
         println!("SKIPPED: profiles change what only root may, in a mount namespace: {}", tried.err);
+        None
+    }
+
+    /// One whose `ssh` leads from any address to this machine, with a `/var/lib` of its own for each connection: to a
+    /// controller these are different machines. None, aloud, where that takes more rights than there are.
+    pub(crate) fn with_hosts() -> Option<Self> {
+        let lab = Self { has_hosts: true, ..Self::new() };
+        let enter =
+            "unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=755 lab /var/lib && exec /bin/sh'";
+        let cache = lab.path("cache");
+        let ssh = lab.program(
+            "ssh",
+            &format!(
+                "#!/bin/sh\ncase \" $* \" in *\" -G \"*) exit 0;; esac\nexport XDG_CACHE_HOME={}\nexec {enter}\n",
+                cache.display()
+            ),
+        );
+        let tried = Command::new(ssh).stdin(Stdio::null()).output().unwrap();
+        if tried.status.success() {
+            return Some(lab);
+        }
+        println!("SKIPPED: machines side by side need mount namespaces: {}", String::from_utf8_lossy(&tried.stderr));
         None
     }
 
@@ -120,6 +144,9 @@ impl Lab {
             .env("WEIGHBRIDGE_LOCKS", self.folder.path())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
+        if self.has_hosts {
+            command.env("PATH", self.search_path());
+        }
         command
     }
 
@@ -133,10 +160,14 @@ impl Lab {
 
     /// The program, which finds the user's programs too.
     pub(crate) fn with_programs(&self, line: &str) -> Command {
-        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
         let mut command = self.command(line);
-        command.env("PATH", path);
+        command.env("PATH", self.search_path());
         command
+    }
+
+    /// The path on which programs are found, the user's first.
+    fn search_path(&self) -> String {
+        format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
     }
 
     /// Runs the program to its end.

@@ -400,3 +400,33 @@ fn what_cannot_be_done_as_typed_is_explained() {
     help: the first is compared with, the last is judged
     "#);
 }
+
+#[test]
+fn this_machine_is_meant_by_its_addresses_in_forced_parameters_and_host_files() {
+    let lab = Lab::new();
+    for (address, hosts) in [
+        ("127.0.0.1", "--hosts foo:127.0.0.1"),
+        ("localhost", "--hosts foo:127.0.0.1"),
+        ("127.0.0.1", "--hosts 127.0.0.1"),
+        ("localhost", ""),
+    ] {
+        let forced = format!("{{\"{address}\":{{\"guest_cpus\":4}}}}");
+        let ran = lab.weighbridge(&format!("run-perf --plan --force-params {forced} {hosts} -- linpack"));
+        assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    }
+    let other = lab.weighbridge("run-perf --plan --force-params {\"10.0.0.1\":{\"guest_cpus\":4}} -- linpack");
+    assert!(other.code == 1 && other.err.contains("`10.0.0.1`, which is none of the hosts"), "{}", other.seen());
+    for address in ["localhost", "127.0.0.1"] {
+        lab.write(&format!("assets-{address}/hosts/{address}.yaml"), "rack: B7\n");
+        let line = format!("run-perf --paths assets-{address} --hosts foo:127.0.0.1 -- steady");
+        let planned = lab.weighbridge(&line.replace("run-perf", "run-perf --plan"));
+        assert_eq!(planned.code, 0, "{}", planned.seen());
+        let quick = "--min-time 1ms --warm-up 0 --samples 6";
+        let line = format!("run steady --paths assets-{address} {quick} --into R-{address}");
+        let ran = lab.weighbridge(&line);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        let head = std::fs::read_to_string(lab.path(&format!("R-{address}/run.json"))).unwrap();
+        let head: serde_json::Value = serde_json::from_str(&head).unwrap();
+        assert_eq!(head["entries"][0]["hosts"]["local"]["params"]["own"]["rack"], "B7", "{head}");
+    }
+}

@@ -303,6 +303,16 @@ fn knobs_of_other_machines_are_shown_set_and_put_back_there() {
     let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}"));
     assert!([0, 3].contains(&doctor.code), "{}", doctor.seen());
     assert!(doctor.out.contains("`host1`:\n") && doctor.out.contains("`host2`:\n"), "{}", doctor.seen());
+    let remedies = weighbridge(&hosts, &lab, &format!("doctor --json {both}")).json();
+    for (number, host) in [(1, "host1"), (2, "host2")] {
+        let Some(words) = remedies[host]["remedies"].as_array() else { continue };
+        let words: Vec<&str> = words.iter().filter_map(serde_json::Value::as_str).collect();
+        let options = format!("--hosts {host}:{} --ssh-config {}", Host(number).v4(), hosts.path("config").display());
+        let line = format!("  weighbridge tune apply {} {options}\n", words.join(" "));
+        assert!(doctor.out.contains(&line), "{line}{}", doctor.seen());
+        let revert = format!("  weighbridge tune revert {options}\n");
+        assert!(doctor.out.contains(&revert), "{revert}{}", doctor.seen());
+    }
     let applied = weighbridge(&hosts, &lab, &format!("tune apply mine {both}"));
     assert_eq!((applied.code, look()), (0, ["1\n", "1\n"].map(str::to_owned)), "{}", applied.seen());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
@@ -332,4 +342,23 @@ fn a_host_without_space_for_its_lock_is_reported_in_its_own_words() {
     help: free some space in /var/lib and in the folder for temporary files there
     ");
     hosts.is_quiet(Host(1));
+}
+
+#[test]
+fn two_names_of_one_host_are_told_to_be_the_same_machine() {
+    let Some((hosts, lab)) = lab(2) else { return };
+    let [one, two] = [Host(1).v4(), Host(2).v4()];
+    let line = format!("run steady --hosts x:{one},z:{two},y:{one} {QUICK} --into R --json");
+    let ran = weighbridge(&hosts, &lab, &line);
+    assert_eq!(ran.code, 3, "{}", ran.seen());
+    // The one that connects first has the machine.
+    let refused = |name: &str, other: &str| {
+        format!(
+            "warning: `{name}` ({one}) is the machine that this command uses as `{other}` already\n\
+             help: name each machine once: drop `{name}` or `{other}`; figures of both would be one machine's\n"
+        )
+    };
+    let is_named = ran.err.contains(&refused("x", "y")) || ran.err.contains(&refused("y", "x"));
+    assert!(is_named && !ran.err.contains("in use by"), "{}", ran.seen());
+    assert_eq!(ran.json()["cells"][0]["outcome"]["outcome"], "unsupported");
 }

@@ -12,6 +12,8 @@ use crate::error::Error;
 
 /// The address of this machine among hosts.
 const LOCAL: &str = "local";
+/// The addresses that are this machine wherever run-perf's files and options name hosts.
+pub(crate) const LOOPBACK_ADDRESSES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// By this name an inventory says by which address other hosts reach one, where that is not the one that ssh takes.
 const DATA_ADDRESS: &str = "data-address";
 
@@ -82,6 +84,7 @@ pub(super) fn asked(flags: &HostFlags) -> Result<Asked, Error> {
         }
     }
     require_names(&places)?;
+    require_one_here(&places)?;
     forced(&mut places, flags)?;
     let name = |(name, members): (&WorkerName, &Vec<WorkerName>)| (name.to_string(), members.clone());
     Ok(Asked { places, groups: inventory.groups().iter().map(name).collect() })
@@ -101,20 +104,28 @@ fn require_names(places: &[Place]) -> Result<(), Error> {
     Err(Error::Usage { what, help: "give each a name of its own: `NAME:ADDRESS`".to_owned() })
 }
 
+/// This machine has one name: as two workers its samples would disturb each other and count as those of two machines.
+fn require_one_here(places: &[Place]) -> Result<(), Error> {
+    let mut here = places.iter().filter_map(Place::here);
+    let (Some(one), Some(other)) = (here.next(), here.next()) else { return Ok(()) };
+    let what = format!("`{one}` and `{other}` are the same machine: this one");
+    Err(Error::Usage { what, help: "name each machine once; `NAME:ADDRESS` is another one".to_owned() })
+}
+
 /// What is said of hosts: what is forced before the inventory, and that before run-perf's files.
 fn forced(places: &mut [Place], flags: &HostFlags) -> Result<(), Error> {
     let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
     let hosts: Vec<Host> = places.iter().filter_map(Place::there).cloned().collect();
     let alone = places.is_empty().then(WorkerName::local);
     let here: Vec<&WorkerName> = places.iter().filter_map(Place::here).chain(&alone).collect();
-    let is_here = |name: &&str| here.iter().any(|known| known.as_str() == *name);
+    let is_here = |name: &&str| here.iter().any(|known| known.as_str() == *name || LOOPBACK_ADDRESSES.contains(name));
     if let Some(unused) = forced.unused(&hosts).find(|name| !is_here(name)) {
         let what = format!("--force-params says something of `{unused}`, which is none of the hosts");
         return Err(Error::Usage { what, help: "hosts are meant by their names or addresses".to_owned() });
     }
     for place in places {
         let Place::There(host) = place else { continue };
-        let file = host_file(host, &flags.paths)?.unwrap_or_default();
+        let file = host_file(&host.address.host, &flags.paths)?.unwrap_or_default();
         host.params = file.overridden_by(&host.params).overridden_by(&forced.of(host)).overridden_by(&of_all(flags));
     }
     Ok(())
@@ -125,10 +136,15 @@ fn of_all(flags: &HostFlags) -> Params {
     Params { distro: flags.distro.clone(), guest_distro: flags.guest_distro.clone(), ..Params::default() }
 }
 
-/// What is said of this machine, under a name.
-pub(super) fn forced_here(flags: &HostFlags, name: &WorkerName) -> Result<Params, Error> {
+/// The parameters of this machine, under a name: of run-perf's files for its addresses, and what is forced.
+pub(super) fn params_here(flags: &HostFlags, name: &WorkerName) -> Result<Params, Error> {
     let forced = flags.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
-    Ok(forced.of_name(name.as_str()).overridden_by(&of_all(flags)))
+    let mut params = Params::default();
+    for address in LOOPBACK_ADDRESSES {
+        params = params.overridden_by(&host_file(address, &flags.paths)?.unwrap_or_default());
+    }
+    let names: Vec<&str> = [name.as_str()].into_iter().chain(LOOPBACK_ADDRESSES).collect();
+    Ok(params.overridden_by(&forced.of_names(&names)).overridden_by(&of_all(flags)))
 }
 
 /// Says what there is to say of a host: what its user should know, and where it is not as was said.

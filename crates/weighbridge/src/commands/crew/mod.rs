@@ -9,19 +9,21 @@ mod targets;
 mod transfer;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use wb_agent::{Worker, WorkerError};
-use wb_fleet::{Address, FleetError, Host, Options, Params, Program, connect_all};
+use wb_fleet::{Address, FleetError, Host, Inventory, Options, Params, Program, connect_all};
 use wb_model::WorkerName;
 use wb_model::secrets::masked_fields;
 use wb_run::{Crew, Member};
 
 use self::hosts::{Asked, Place, asked};
 use super::this_program;
-use crate::cli::HostFlags;
+use crate::cli::{HostFlags, MachineFlags};
 use crate::console::Console;
 use crate::error::Error;
 
+pub(crate) use self::hosts::LOOPBACK_ADDRESSES;
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
 pub(crate) use self::ready::{Ready, made_ready};
 pub(crate) use self::state::{State, Unmet, localhost, preflights, profiles, put, shelf};
@@ -59,6 +61,28 @@ impl Hosts {
             (!says_nothing).then(|| (name.clone(), recorded()))
         };
         self.reached.iter().filter_map(of).collect()
+    }
+
+    /// The options by which a command line means one of them alone, as these flags mean it: a word of `--hosts` that has
+    /// its address, or its name in the inventory. None where it is the machine of this process.
+    pub(crate) fn options_for(&self, name: &WorkerName, flags: &MachineFlags) -> Vec<String> {
+        let Some(address) = self.reached.get(name).and_then(|reached| reached.address.as_ref()) else {
+            return Vec::new();
+        };
+        let file = |flag: &str, path: &Option<PathBuf>| {
+            let path = path.as_ref().map(|path| path.display().to_string());
+            path.map_or_else(Vec::new, |path| vec![flag.to_owned(), path])
+        };
+        let means_it = |word: &&String| {
+            let alone = Inventory::default().select(std::slice::from_ref(*word));
+            alone.is_ok_and(|hosts| hosts.iter().any(|host| host.name == *name && host.address == *address))
+        };
+        let (inventory, word) = match flags.hosts.iter().find(means_it) {
+            Some(word) => (Vec::new(), word.clone()),
+            None => (file("--inventory", &flags.inventory), name.to_string()),
+        };
+        let hosts = vec!["--hosts".to_owned(), word];
+        [inventory, hosts, file("--ssh-config", &flags.ssh_config)].concat()
     }
 
     /// Each, with how it was reached.
@@ -113,7 +137,7 @@ async fn assembled(
 
 /// What is said of this machine.
 fn of_this_machine(flags: &HostFlags, name: &WorkerName) -> Result<Reached, Error> {
-    Ok(Reached { params: hosts::forced_here(flags, name)?, address: None })
+    Ok(Reached { params: hosts::params_here(flags, name)?, address: None })
 }
 
 /// How hosts are connected to.

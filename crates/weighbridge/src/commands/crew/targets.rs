@@ -9,7 +9,7 @@ use wb_profile::Controller;
 use wb_profile::controller::Program;
 use wb_profile::provision::{Asks, Provisioner, Target};
 
-use super::hosts::{Asked, Place, forced_here};
+use super::hosts::{Asked, Place, params_here};
 use super::{local, options, program};
 use crate::cli::HostFlags;
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub(super) async fn of(
     let mut targets = Vec::new();
     for place in places {
         let mut target = match place {
-            Place::Here(name) => Target::here(name.clone(), forced_here(flags, name)?),
+            Place::Here(name) => Target::here(name.clone(), params_here(flags, name)?),
             Place::There(host) => Target::there(host),
         };
         let lacks = target.lacks(asks);

@@ -1,13 +1,9 @@
 //! `run-perf` as `run`, or as `plan` where nothing is to be measured.
 
-use std::path::PathBuf;
-
 use super::{Translation, flag, option, path, profile, test, tools};
 use crate::cli::run_perf::RunPerfArgs;
+use crate::commands::crew::LOOPBACK_ADDRESSES;
 use crate::error::Error;
-
-/// Addresses of this machine, which run-perf reaches over ssh as any other. So it is here where it has a host file.
-const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// What `run` is to do.
 pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
@@ -24,7 +20,7 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
 
     let mut words = vec![if args.plan { "plan" } else { "run" }.to_owned()];
     words.extend(profiles.iter().flat_map(|profile| option("--profiles", profile.word.clone())));
-    words.extend(hosts.iter().flat_map(|host| option("--hosts", Some(host.word(&args.paths)))));
+    words.extend(hosts.iter().flat_map(|host| option("--hosts", Some(host.word()))));
     words.extend(args.paths.iter().flat_map(|folder| option("--paths", Some(path(folder)))));
     words.extend(option("--force-params", args.force_params.clone()));
     words.extend(option("--distro", args.distro.clone()));
@@ -137,17 +133,16 @@ struct Host {
 
 impl Host {
     fn parse(text: &str) -> Self {
-        match text.split_once(':').filter(|_| !HERE.contains(&text)) {
+        match text.split_once(':').filter(|_| !LOOPBACK_ADDRESSES.contains(&text)) {
             Some((name, address)) => Self { name: Some(name.to_owned()), address: address.to_owned() },
             None => Self { name: None, address: text.to_owned() },
         }
     }
 
-    /// As this program takes it. run-perf logs in as root.
-    fn word(&self, folders: &[PathBuf]) -> String {
-        let has_file = folders.iter().any(|folder| folder.join(format!("hosts/{}.yaml", self.address)).is_file());
+    /// As this program takes it. run-perf logs in as root, also at this machine, which needs no ssh here.
+    fn word(&self) -> String {
         let address = match self.address.as_str() {
-            here if HERE.contains(&here) && !has_file => {
+            here if LOOPBACK_ADDRESSES.contains(&here) => {
                 return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));
             }
             other if other.contains('@') => other.to_owned(),
@@ -162,16 +157,12 @@ mod checks {
     use super::*;
 
     #[test]
-    fn hosts_are_reached_as_root_and_this_machine_directly_unless_it_has_a_file() {
-        let lab = tempfile::tempdir().unwrap();
-        let word = |text: &str| Host::parse(text).word(&[lab.path().to_owned()]);
+    fn hosts_are_reached_as_root_and_this_machine_directly() {
+        let word = |text: &str| Host::parse(text).word();
         let all = ["10.0.0.1", "a:lab.example.org", "a:me@lab", "localhost", "here:127.0.0.1", "::1"];
         assert_eq!(
             all.map(word),
             ["root@10.0.0.1", "a:root@lab.example.org", "a:me@lab", "localhost:local", "here:local", "localhost:local"]
         );
-        std::fs::create_dir(lab.path().join("hosts")).unwrap();
-        std::fs::write(lab.path().join("hosts/127.0.0.1.yaml"), "disable_smt: true\n").unwrap();
-        assert_eq!(word("here:127.0.0.1"), "here:root@127.0.0.1");
     }
 }
