@@ -24,6 +24,9 @@ use crate::state::State;
 #[derive(Clone)]
 pub struct FakeAgent(Arc<Inner>);
 
+/// Decides by a request.
+type RequestFilter = Box<dyn Fn(&Request) -> bool + Send + Sync>;
+
 struct Inner {
     name: WorkerName,
     facts: Facts,
@@ -32,7 +35,7 @@ struct Inner {
     state: Mutex<State>,
     lost: Notify,
     /// Which requests find the connection cut.
-    breaks_at: Mutex<Option<Box<dyn Fn(&Request) -> bool + Send + Sync>>>,
+    breaks_at: Mutex<Option<RequestFilter>>,
 }
 
 /// Facts of a machine with two CPUs and 8 GiB of memory.
