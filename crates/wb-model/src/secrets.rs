@@ -5,18 +5,16 @@
 
 mod declared;
 
-use std::borrow::Cow;
-
 use serde_json::Value as Json;
 
 pub use declared::{SHORTEST, TooShort, any_declared, declare, has_declared, masked_json, without_declared};
 
 /// What stands for a secret.
-const MASK: &str = "***";
+pub const MASK: &str = "***";
 
 /// Parts of names whose values are secrets.
-const SECRET: [&str; 10] =
-    ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie"];
+const SECRET: [&str; 11] =
+    ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie", BEARER];
 
 /// Whether a name sounds like a secret's.
 pub fn is_secret(name: &str) -> bool {
@@ -30,9 +28,44 @@ fn has_pass(name: &str) -> bool {
     name.match_indices("pass").any(is_end)
 }
 
-/// A variable's value, masked where its name sounds like a secret's.
-pub fn masked_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
-    if is_secret(name) { Cow::Borrowed(MASK) } else { without_declared(value) }
+/// A variable's value, masked where its name sounds like a secret's, and otherwise the secrets in it.
+pub fn masked_value(name: &str, value: &str) -> String {
+    if is_secret(name) { MASK.to_owned() } else { masked_argument(value) }
+}
+
+/// Whether a text holds what looks like a secret, or a declared one.
+pub fn holds_secret(text: &str) -> bool {
+    masked_argument(text) != text
+}
+
+/// One argument of a command, or another text that is one value, with its secrets masked: after a name that begins it all
+/// the rest (`auth=Bearer abc`, `Cookie: a=b; c=d`), JSON by its fields, and anything else as a command line.
+pub fn masked_argument(argument: &str) -> String {
+    let argument = without_declared(argument);
+    masked_document(&argument).or_else(|| masked_rest(&argument)).unwrap_or_else(|| masked_words(&argument))
+}
+
+/// An argument that ends in JSON, `NAME:{…}` or `NAME=[…]`.
+fn masked_document(argument: &str) -> Option<String> {
+    let (name, json) = argument.split_at(argument.find(['{', '['])?);
+    if is_secret(name) || name.contains(char::is_whitespace) {
+        return None;
+    }
+    // What is no JSON is masked by other rules.
+    let value: Json = serde_json::from_str(json).ok()?;
+    let masked = masked_fields(value.clone());
+    let json = if masked == value { json.to_owned() } else { masked.to_string() };
+    Some(masked_word(name).0 + &json)
+}
+
+/// An argument that begins with the name of a secret.
+fn masked_rest(argument: &str) -> Option<String> {
+    let first = argument.split(char::is_whitespace).next().unwrap_or_default();
+    let (at, _) = first.match_indices(['=', ':']).find(|(at, _)| is_secret(&first[..*at]))?;
+    let (name, value) = argument.split_at(at + 1);
+    let blank = &value[..value.len() - value.trim_start().len()];
+    let mask = if value.trim().is_empty() { "" } else { MASK };
+    Some(format!("{}{blank}{mask}", without_user(name)))
 }
 
 /// The words of a command, each by itself, with their secrets masked: of `--password` and `-u` also the word after it.
@@ -41,14 +74,18 @@ pub fn masked_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Ve
     let mask = |word: A| {
         let word = without_declared(word.as_ref());
         let (shown, after) = match next {
-            Next::Authorization if is_scheme(&word) => (word.into_owned(), Next::Secret),
-            Next::Secret | Next::Authorization if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
-            Next::User if word.contains(':') => (without_password(&word), Next::Plain),
-            Next::Host if !word.starts_with('-') => (masked_host(&word), Next::Host),
-            _ if word.contains(char::is_whitespace) => (masked_words(&word), Next::Plain),
+            Next::Authorization(_) if is_scheme(&word) => (word.into_owned(), Next::Secret(None)),
+            Next::Secret(_) | Next::Authorization(_) if !word.starts_with('-') => (MASK.to_owned(), Next::Plain),
+            Next::Basic(_) if is_encoded(&word) => (MASK.to_owned(), Next::Plain),
+            Next::User(_) if word.contains(':') => (without_password(&word), Next::Plain),
+            Next::Host if is_named_host(&word) => (word.into_owned(), Next::Host),
+            Next::Host if !word.starts_with('-') => (masked_argument(&word), Next::Host),
+            _ if word.contains(|c: char| c.is_whitespace() || "{[".contains(c)) => {
+                (masked_argument(&word), Next::Plain)
+            }
             // An argument after one that ends in `password` is no sentence of its own.
             _ => match masked_word(&word) {
-                (shown, Next::Prose) => (shown, Next::Plain),
+                (shown, Next::Prose | Next::Within(_)) => (shown, Next::Plain),
                 shown => shown,
             },
         };
@@ -76,17 +113,23 @@ pub fn masked_words(line: &str) -> String {
         }
         if !word.is_empty() {
             let (shown, after) = match next {
-                Next::Authorization if is_scheme(word) => (word.to_owned(), Next::Secret),
+                Next::Authorization(quote) if is_scheme(word) => {
+                    (word.to_owned(), Next::Secret(quote.or(open_quote(word))))
+                }
                 Next::Prose if is_linking(word) => (word.to_owned(), Next::Prose),
                 Next::Prose if is_of_prose(word) => masked_word(word),
-                Next::Secret | Next::Authorization | Next::Prose if !word.starts_with('-') => {
-                    (MASK.to_owned(), after_value(word))
+                Next::Secret(quote) | Next::Authorization(quote) if !word.starts_with('-') => {
+                    (mask_to(quote), after_value(quote, word))
                 }
-                Next::User if word.contains(':') => {
-                    let password = word.split_once(':').map_or("", |(_, password)| password);
-                    (without_password(word), after_value(password))
+                Next::Basic(quote) if is_encoded(word) => (mask_to(quote), after_value(quote, word)),
+                Next::Prose if !word.starts_with('-') => (mask_to(None), after_value(None, word)),
+                Next::User(quote) if word.contains(':') => {
+                    let (user, password) = word.split_once(':').unwrap_or((word, ""));
+                    let quote = quote.or(open_quote(user));
+                    (format!("{user}:{}", mask_to(quote)), after_value(quote, password))
                 }
-                Next::Host if !word.starts_with('-') => (masked_host(word), Next::Host),
+                Next::Host if is_named_host(word) => (word.to_owned(), Next::Host),
+                Next::Host if !word.starts_with('-') => (masked_word(word).0, Next::Host),
                 _ => masked_word(word),
             };
             masked.push_str(&shown);
@@ -99,50 +142,81 @@ pub fn masked_words(line: &str) -> String {
     masked
 }
 
-/// What the next word of a line is.
+/// What the next word of a line is. A quote that opens before a secret's name ends the secret.
 #[derive(Clone, Copy)]
 enum Next {
     Plain,
     /// The value of a name that sounds like a secret's.
-    Secret,
+    Secret(Option<char>),
     /// How a request is authorized, and then the secret: `Bearer abc`.
-    Authorization,
+    Authorization(Option<char>),
+    /// What follows the word `Basic`: a secret where it looks like an encoded one.
+    Basic(Option<char>),
     /// What follows the word `password` in a sentence, which may be one.
     Prose,
     /// A user, and what stands after a `:` is the user's password.
-    User,
+    User(Option<char>),
     /// A host, which may have a name before it: `NAME:USER@ADDRESS`.
     Host,
-    /// More of such a value, up to the quote that ends it.
+    /// More of such a value, up to the quote or bracket that ends it.
     Within(char),
 }
 
 /// A word of a line, and what the next one is.
 fn masked_word(word: &str) -> (String, Next) {
-    let secret = |at: usize| is_secret(&word[..at]);
-    match word.char_indices().find(|(at, c)| matches!(c, '=' | ':') && secret(*at)) {
-        // In JSON a blank stands before the value.
-        Some((at, ':')) if at + 1 == word.len() => (word.to_owned(), after_name(&word[..at])),
-        Some((at, _)) if is_authorization(&word[..at]) && is_scheme(&word[at + 1..]) => (word.to_owned(), Next::Secret),
-        Some((at, _)) => (format!("{}{MASK}", &word[..=at]), after_value(&word[at + 1..])),
-        None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
-        None if USER.contains(&word) => (word.to_owned(), Next::User),
-        None if word == HOSTS => (word.to_owned(), Next::Host),
-        None if word.strip_prefix(HOSTS).is_some_and(|rest| rest.starts_with('=')) => {
-            let (option, host) = word.split_at(HOSTS.len() + 1);
-            (format!("{option}{}", masked_host(host)), Next::Plain)
+    if word == HOSTS {
+        return (word.to_owned(), Next::Host);
+    }
+    if let Some(host) = word.strip_prefix(HOSTS).and_then(|rest| rest.strip_prefix('=')) {
+        let host = if is_named_host(host) { host.to_owned() } else { masked_word(host).0 };
+        return (format!("{HOSTS}={host}"), Next::Plain);
+    }
+    let quote = open_quote(word);
+    let shown = without_user(word);
+    if has_user(&shown) {
+        let (user, password) = shown.split_once(':').unwrap_or((&shown, ""));
+        let quote = open_quote(user);
+        return (format!("{}:{}", masked_word(user).0, mask_to(quote)), after_value(quote, password));
+    }
+    let bare = shown.trim_matches(|c: char| "\"'`()[]{},".contains(c)).to_ascii_lowercase();
+    let last = bare.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let Some((at, by)) = shown.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret(&shown[..*at])) else {
+        let next = match last {
+            _ if bare.starts_with('-') && is_secret(&bare) => Next::Secret(quote),
+            _ if USER.contains(&bare.as_str()) => Next::User(quote),
+            BEARER => Next::Secret(quote),
+            BASIC => Next::Basic(quote),
+            _ if PASSWORD.contains(&last) => Next::Prose,
+            _ => Next::Plain,
+        };
+        return (shown, next);
+    };
+    let (name, value) = shown.split_at(at + 1);
+    let authorizes = is_authorization(&name[..at]);
+    // In JSON a blank stands before the value.
+    match value {
+        "" if by == ':' && authorizes => (shown, Next::Authorization(quote)),
+        "" if by == ':' => (shown, Next::Secret(quote)),
+        scheme if authorizes && is_scheme(scheme) => (shown, Next::Secret(quote)),
+        scheme if is_scheme(scheme) => (format!("{name}{MASK}"), Next::Secret(quote)),
+        value => {
+            let quote = open_quote(name);
+            (format!("{name}{}", mask_to(quote)), after_value(quote, value))
         }
-        None if unquoted(word) == BEARER => (word.to_owned(), Next::Secret),
-        None if PASSWORD.contains(&unquoted(word).as_str()) => (word.to_owned(), Next::Prose),
-        None if has_user(word) => (without_password(word), Next::Plain),
-        None => (without_user(word), Next::Plain),
     }
 }
 
+/// What stands in the place of a secret, up to the quote that opened before its name.
+fn mask_to(quote: Option<char>) -> String {
+    MASK.chars().chain(quote).collect()
+}
+
 /// How requests are authorized (RFC 9110, section 11): the word before the credentials.
-const SCHEMES: [&str; 5] = [BEARER, "basic", "digest", "negotiate", "token"];
+const SCHEMES: [&str; 5] = [BEARER, BASIC, "digest", "negotiate", "token"];
 /// The scheme that stands before tokens also where nothing says that it is one (RFC 6750).
 const BEARER: &str = "bearer";
+/// The scheme that stands before a user and a password in base64 (RFC 7617).
+const BASIC: &str = "basic";
 /// Words that a secret may follow in a sentence.
 const PASSWORD: [&str; 3] = ["password", "passwd", "passphrase"];
 /// Words that follow those in a sentence and are no secret.
@@ -186,11 +260,20 @@ const PROSE: [&str; 36] = [
 ];
 
 fn is_scheme(word: &str) -> bool {
-    SCHEMES.contains(&word.to_ascii_lowercase().as_str())
+    SCHEMES.contains(&unquoted(word).as_str())
+}
+
+/// Whether a word looks like base64, and not like one of a sentence (`basic settings`, `Basic Linear`).
+fn is_encoded(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| "\"'`()[]{},.;".contains(c));
+    let is_base64 = word.chars().all(|c| c.is_ascii_alphanumeric() || "+/=-_.~".contains(c));
+    let is_of_sentence = word.chars().skip(1).all(|c| c.is_ascii_lowercase() || c == '-');
+    is_base64 && !is_of_sentence && word.len() >= 4 && !word.starts_with(['-', '/'])
 }
 
 fn is_of_prose(word: &str) -> bool {
-    PROSE.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
+    !word.starts_with(['"', '\''])
+        && PROSE.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
 }
 
 /// Whether a secret may still follow: `the password is abc`.
@@ -207,26 +290,21 @@ fn is_authorization(name: &str) -> bool {
     name.trim_matches(['"', '\'']).to_ascii_lowercase().ends_with("authorization")
 }
 
-/// What follows a name of a secret and a colon.
-fn after_name(name: &str) -> Next {
-    if is_authorization(name) { Next::Authorization } else { Next::Secret }
-}
-
 /// Options after which many programs take `USER:PASSWORD`: curl, and what follows it.
 const USER: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
 /// The option that hosts follow, of this program and of run-perf: what stands before an `@` there holds no password.
 const HOSTS: &str = "--hosts";
 
-/// A host as it is named, `NAME:USER@ADDRESS`; of what is no such name the secrets are masked.
-fn masked_host(word: &str) -> String {
+/// Whether a word is a host as it is named, `NAME:USER@ADDRESS`.
+fn is_named_host(word: &str) -> bool {
     let is_named = word.rsplit_once('@').is_none_or(|(before, _)| before.matches(':').count() <= 1);
-    let is_plain = word.chars().all(|c| c.is_alphanumeric() || ".-_:@[]%".contains(c));
-    if is_named && is_plain { word.to_owned() } else { masked_word(word).0 }
+    is_named && !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || ".-_:@[]%".contains(c))
 }
 
 /// Whether such an option has its value in the same word: `--user=joe:…`, `-ujoe:…`.
 fn has_user(word: &str) -> bool {
+    let word = word.trim_start_matches(['"', '\'']);
     let is_long = USER[1..].iter().any(|option| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')));
     (is_long || word.starts_with(USER[0])) && word.contains(':')
 }
@@ -236,10 +314,29 @@ fn without_password(word: &str) -> String {
     word.split_once(':').map_or_else(|| word.to_owned(), |(user, _)| format!("{user}:{MASK}"))
 }
 
-/// What follows a secret: the rest of it where its quote is still open.
-fn after_value(value: &str) -> Next {
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-    quote.filter(|quote| !value[1..].contains(*quote)).map_or(Next::Plain, Next::Within)
+/// What follows a secret: the rest of it where a quote or a bracket is still open.
+fn after_value(quote: Option<char>, value: &str) -> Next {
+    let end = match (quote, value.chars().next()) {
+        (Some(quote), _) => return if value.contains(quote) { Next::Plain } else { Next::Within(quote) },
+        (None, Some('{')) => Some('}').filter(|end| !value.contains(*end)),
+        (None, Some('[')) => Some(']').filter(|end| !value.contains(*end)),
+        (None, _) => open_quote(value),
+    };
+    end.map_or(Next::Plain, Next::Within)
+}
+
+/// The quote that a word opens and does not close. One after a letter is an apostrophe, one after a `\` none.
+fn open_quote(word: &str) -> Option<char> {
+    let (mut open, mut before) = (None, ' ');
+    for c in word.chars() {
+        match open {
+            None if matches!(c, '"' | '\'') && !before.is_alphanumeric() && before != '\\' => open = Some(c),
+            Some(quote) if quote == c && before != '\\' => open = None,
+            _ => {}
+        }
+        before = c;
+    }
+    open
 }
 
 /// The lines of a file of settings with their secrets masked: `password = abc` and whatever a command line may hold.
@@ -256,12 +353,12 @@ pub fn masked_lines(text: &str) -> String {
 /// A value as it is recorded: what names that sound like a secret's stand for is masked, and so are the secrets in texts.
 pub fn masked_fields(value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(masked_words(&text)),
+        Json::String(text) => Json::String(masked_argument(&text)),
         Json::Array(all) => Json::Array(all.into_iter().map(masked_fields).collect()),
         Json::Object(all) => {
             let field = |(name, value): (String, Json)| {
                 let shown = if is_secret(&name) { Json::from(MASK) } else { masked_fields(value) };
-                (name, shown)
+                (masked_argument(&name), shown)
             };
             Json::Object(all.into_iter().map(field).collect())
         }
@@ -278,7 +375,7 @@ pub fn masked_options(options: &str) -> String {
 pub fn masked(word: &str) -> String {
     let word = without_declared(word);
     let secret = word.match_indices('=').find(|(at, _)| is_secret(&word[..*at]));
-    secret.map_or_else(|| without_user(&word), |(at, _)| format!("{}{MASK}", &word[..=at]))
+    secret.map_or_else(|| without_user(&word), |(at, _)| format!("{}{MASK}", without_user(&word[..=at])))
 }
 
 /// A text with the users and passwords of its URLs masked, and all else as it is.
@@ -345,12 +442,12 @@ mod tests {
             ),
             ("fio:{\"type\":\"read\"} --hosts a:1", "fio:{\"type\":\"read\"} --hosts a:1"),
             ("uperf:{\"a\": 1, \"token\": \"abc def\"} -v", "uperf:{\"a\": 1, \"token\": *** -v"),
-            ("curl -H 'Authorization: Bearer abc' x", "curl -H 'Authorization: Bearer *** x"),
+            ("curl -H 'Authorization: Bearer abc' x", "curl -H 'Authorization: Bearer ***' x"),
             (
                 "command:{\"c\":\"curl -H Authorization:Basic abc -s\"}",
                 "command:{\"c\":\"curl -H Authorization:Basic *** -s\"}",
             ),
-            ("{\"Authorization\": \"Bearer abc\"} -v", "{\"Authorization\": *** -v"),
+            ("{\"Authorization\": \"Bearer abc\"} -v", "{\"Authorization\": \"Bearer ***\" -v"),
             ("Authorization: abc -v", "Authorization: *** -v"),
             ("use Bearer abc for it", "use Bearer *** for it"),
             ("--password basic abc", "--password *** abc"),
@@ -359,6 +456,24 @@ mod tests {
             ("the password is wrong; Password for joe", "the password is wrong; Password for joe"),
             ("7 tests passed: 3 by passing x=1, passed=4", "7 tests passed: 3 by passing x=1, passed=4"),
             ("DB_PASS=abc sshpass -p x userPass=abc", "DB_PASS=*** sshpass -p x userPass=***"),
+        ] {
+            assert_eq!(masked_words(line), wanted, "{line}");
+            assert_eq!(masked_words(wanted), wanted, "masking twice");
+        }
+        for (line, wanted) in [
+            ("x=https://joe:pw@h/y?token=abc -v", "x=https://***@h/y?token=*** -v"),
+            ("https://joe:mykey:pw@h/", "https://***@h/"),
+            ("--user=joe:my-token=pw", "--user=joe:***"),
+            ("H=Bearer abc -v", "H=Bearer *** -v"),
+            ("auth=Bearer abc -v", "auth=*** *** -v"),
+            ("-H 'Cookie: a=b; c=d' -v", "-H 'Cookie: ***' -v"),
+            ("sh -c 'token=a b' -v", "sh -c 'token=***' -v"),
+            ("\"--token a\" -v '-u joe:a b' -v", "\"--token ***\" -v '-u joe:***' -v"),
+            ("login c=password \"a b\" -v", "login c=password *** -v"),
+            ("password \"failed\" -v", "password *** -v"),
+            ("env=[\"H=Basic am9lOnB3\"] -v", "env=[\"H=Basic ***\" -v"),
+            ("with basic settings of Basic Linear Algebra", "with basic settings of Basic Linear Algebra"),
+            ("the joe's token=abc don't", "the joe's token=*** don't"),
         ] {
             assert_eq!(masked_words(line), wanted, "{line}");
             assert_eq!(masked_words(wanted), wanted, "masking twice");
@@ -381,6 +496,58 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_is_one_value_whose_blanks_end_no_secret() {
+        for (argument, shown) in [
+            ("auth=Bearer abc", "auth=***"),
+            ("token=Bearer abc", "token=***"),
+            ("password=a abc", "password=***"),
+            ("Cookie: a=b; c=d", "Cookie: ***"),
+            ("h=Bearer abc", "h=Bearer ***"),
+            ("h=bearer abc", "h=bearer ***"),
+            ("url=https://joe:pw@x/y?token=abc", "url=https://***@x/y?token=***"),
+            ("okk:{\"url\":\"https://joe:pw@h/?token=a\"}", "okk:{\"url\":\"https://***@h/?token=***\"}"),
+            ("c=password \"abc\"", "c=password ***"),
+            ("linpack:threads=1,env=[\"H=Bearer abc\"]", "linpack:threads=1,env=[\"H=Bearer ***\"]"),
+            ("env:AUTH=Bearer abc", "env:AUTH=***"),
+            ("env:URL=https://joe:pw@h/?token=abc", "env:URL=https://***@h/?token=***"),
+            (
+                "linpack:before=[\"true --password abc -u joe:abc\", \"true\"]",
+                "linpack:before=[\"true --password *** -u joe:***\",\"true\"]",
+            ),
+            ("curl -H 'Authorization: Bearer abc' || true", "curl -H 'Authorization: Bearer ***' || true"),
+            ("x:{\"a\": {\"pins\": [1, \"x\"], \"token\": 5}}", "x:{\"a\":{\"pins\":[1,\"x\"],\"token\":\"***\"}}"),
+        ] {
+            assert_eq!(masked_argument(argument), shown, "{argument}");
+            assert_eq!(masked_argument(shown), shown, "masking twice");
+            assert_eq!(masked_arguments([argument, "-v"]), [shown, "-v"], "{argument}");
+            assert!(holds_secret(argument) && !holds_secret(shown));
+        }
+    }
+
+    #[test]
+    fn arguments_without_secrets_stay_as_they_are() {
+        let words = [
+            "run",
+            "--hosts",
+            "lab:root@h1",
+            "b=joe@h2",
+            "c:joe@[fe80::1%eth0]",
+            "--",
+            "fio:{\"type\":\"read\", \"block-sizes\":[4, \"1m\"]}",
+            "ds=a@b",
+            "linpack:threads=[1, 2],env=[\"A=1 2\"]",
+            "before=[\"sync; echo 3 > /proc/sys/vm/drop_caches\"]",
+            "note=nothing basic about it",
+            "cmd:sh -c 'echo \"a b\"'",
+            "7 tests passed: 3 by passing x=1",
+            "https://h:8080/x?a=b",
+        ];
+        assert_eq!(masked_arguments(words), words);
+        let tests = words.iter().skip_while(|word| **word != "--");
+        assert!(tests.clone().count() > 5 && tests.into_iter().all(|word| !holds_secret(word)));
+    }
+
+    #[test]
     fn fields_are_masked_by_their_names_and_texts_by_what_stands_in_them() {
         let given = serde_json::json!({
             "own": {"password": "abc", "pins": {"key": [1, 2]}, "rack": "B7", "unit": 3, "note": ["use Bearer abc now"]},
@@ -390,6 +557,30 @@ mod tests {
         });
         assert_eq!(masked_fields(given), shown);
     }
+
+    /// What users write with a secret in it.
+    const TEMPLATES: [&str; 20] = [
+        "auth=Bearer SECRET",
+        "token=Bearer SECRET",
+        "password=a SECRET",
+        "h=Bearer SECRET",
+        "h=bearer SECRET of mine",
+        "h=Basic SECRET",
+        "Authorization: Digest username=joe, response=SECRET",
+        "Cookie: a=b; c=SECRET",
+        "url=https://joe:SECRET@x/y?token=abcdef",
+        "url=https://joe:a@x/y?token=SECRET&b=SECRET",
+        "okk:{\"url\":\"https://joe:SECRET@h/?token=a\"}",
+        "okk:{\"a\": [{\"db-password\": {\"of\": \"SECRET\"}}], \"b\": \"--token SECRET\"}",
+        "c=password \"SECRET\"",
+        "c=password \"SECRET and SECRET\"",
+        "linpack:threads=1,env=[\"H=Bearer SECRET\"]",
+        "linpack:env=[\"TOKEN=a SECRET\"],threads=1",
+        "env:AUTH=Bearer SECRET",
+        "env:URL=https://joe:SECRET@h/?token=abc",
+        "before=[\"true --password SECRET -u joe:SECRET\", \"true\"]",
+        "curl -H 'Authorization: Bearer SECRET' || true",
+    ];
 
     proptest! {
         #[test]
@@ -411,7 +602,22 @@ mod tests {
         }
 
         #[test]
+        fn a_secret_never_gets_through_in_what_users_write(secret in "[A-Za-z]{3}[0-9]zq[A-Za-z0-9._~+/-]{2,16}") {
+            for template in TEMPLATES {
+                let text = template.replace("SECRET", &secret);
+                let alone = masked_argument(&text);
+                prop_assert!(!alone.contains("zq"), "{text} became {alone}");
+                let together = masked_arguments(["run", "--metadata", &text, "-v"]).join(" ");
+                prop_assert!(!together.contains("zq") && together.ends_with(" -v"), "{text} became {together}");
+                let quoted = text.replace('\'', "'\\''");
+                let line = masked_words(&format!("run --metadata '{quoted}' -v"));
+                prop_assert!(!line.contains("zq"), "{text} became {line}");
+            }
+        }
+
+        #[test]
         fn no_text_panics(text: String) {
+            let _ = (masked_argument(&text), masked_arguments([&text, &text]), without_passwords(&text));
             let _ = masked_words(&text);
             let _ = masked_options(&text);
         }

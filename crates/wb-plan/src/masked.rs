@@ -5,10 +5,8 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wb_model::secrets::{is_secret, masked, masked_arguments, masked_words, without_declared};
+use wb_model::secrets::{MASK, is_secret, masked_argument, masked_arguments, masked_words, without_declared};
 
-/// What stands for a secret.
-const MASK: &str = "***";
 /// Where a definition of a test has commands and variables. All else is needed to read its samples, and left as it is.
 const COMMANDS: [&str; 7] = ["env", "command", "runner", "setup", "cleanup", "service", "build"];
 
@@ -44,7 +42,7 @@ impl Strings {
     fn take(&mut self, name: &str, value: &Spanned<DeValue<'_>>) {
         match value.get_ref() {
             DeValue::String(text) => {
-                let shown = if is_secret(name) { MASK.to_owned() } else { shown(text) };
+                let shown = if is_secret(name) { MASK.to_owned() } else { masked_argument(text) };
                 self.put(name, value.span(), text, shown);
             }
             DeValue::Array(list) => self.list(name, list),
@@ -64,7 +62,7 @@ impl Strings {
         }
         let together = masked_arguments(words.iter().map(|(_, text)| text));
         for ((at, text), shown_together) in words.into_iter().zip(together) {
-            let shown = match shown(text) {
+            let shown = match masked_argument(text) {
                 _ if is_secret(name) => MASK.to_owned(),
                 unchanged if unchanged == text => shown_together,
                 shown => shown,
@@ -77,12 +75,6 @@ impl Strings {
         let is_template = self.keep_templates && text.contains('{') && !is_secret(name);
         self.all.push((at, (shown != text && !is_template).then_some(shown)));
     }
-}
-
-/// `NAME=VALUE`, whose value may have blanks, or any text.
-fn shown(text: &str) -> String {
-    let variable = text.split_once('=').is_some_and(|(name, _)| !name.contains(char::is_whitespace) && is_secret(name));
-    if variable { masked(text) } else { masked_words(text) }
 }
 
 /// The text with strings replaced, and comments masked.

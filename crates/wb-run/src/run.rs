@@ -272,8 +272,7 @@ fn is_local(teams: &[Team]) -> bool {
 fn without_secrets(params: &Params) -> Params {
     let shown = |(name, value): (&String, &Value)| {
         let value = match (name.as_str(), value) {
-            ("env", value) => each_text(value, &secrets::masked),
-            ("before", value) => each_text(value, &secrets::masked_words),
+            ("env" | "before", value) => each_text(value, &secrets::masked_argument),
             (_, value) => each_text(value, &secrets::without_passwords),
         };
         (name.clone(), value)

@@ -1,6 +1,5 @@
 //! Where a test does its work: a site on a worker, and one attempt at a sample there.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -192,7 +191,7 @@ pub struct Record {
 struct Kept<'a> {
     /// Without what must not be recorded, as the variables are.
     argv: Vec<String>,
-    env: Vec<(&'a str, Cow<'a, str>)>,
+    env: Vec<(&'a str, String)>,
     /// Of a process that has ended.
     #[serde(flatten)]
     end: Option<End>,
@@ -359,7 +358,7 @@ impl Attempt {
     }
 }
 
-fn recorded(env: &[(String, String)]) -> Vec<(&str, Cow<'_, str>)> {
+fn recorded(env: &[(String, String)]) -> Vec<(&str, String)> {
     env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
 }
 

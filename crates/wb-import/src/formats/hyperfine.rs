@@ -45,9 +45,9 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
         for (name, value) in &result.parameters {
             let value = plain(value);
             let shown = masked_value(name, &value);
-            cell.axis(name, shown.as_ref());
+            cell.axis(name, shown.as_str());
             if shown != value {
-                foreign.secrets.push((value.clone(), shown.into_owned()));
+                foreign.secrets.push((value.clone(), shown));
             }
         }
         cell.axis("command", without_secrets(&result.command, &mut foreign.secrets));

@@ -10,7 +10,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use wb_model::secrets::masked_words;
+use wb_model::secrets::masked_argument;
 use wb_model::{Declaration, ProfileName, TestName, Value};
 
 use crate::expand::{KNOBS, expand, knob_name};
@@ -63,7 +63,7 @@ impl Variant {
         for setting in &self.settings {
             let what = setting.what(test, catalogue);
             if let Some(twice) = set.replace(what) {
-                let what = format!("the variant `{}` sets {twice} twice", masked_words(&self.text));
+                let what = format!("the variant `{}` sets {twice} twice", self.shown());
                 return Err(PlanError::plain(what).with_help("leave one of them out; it takes one value at a time"));
             }
             match setting {
@@ -88,6 +88,11 @@ impl Variant {
             }
         }
         Ok(changed)
+    }
+
+    /// What was typed, with its secrets masked.
+    pub fn shown(&self) -> String {
+        masked_argument(&self.text)
     }
 
     /// The names of the parameters that it changes, as the test calls them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::secrets::masked_words;
+use wb_model::secrets::masked_arguments;
 use wb_model::{Surroundings, TestName};
 
 use super::{Setting, Variant};
@@ -137,9 +137,8 @@ fn setting(text: &str) -> Result<Setting, PlanError> {
 fn derived(text: &str) -> TestName {
     let mut names: BTreeMap<usize, String> = BTreeMap::new();
     // Names are shown and recorded everywhere.
-    let text = masked_words(text);
-    for (at, part) in apart(&text).into_iter().enumerate() {
-        let value = part.split_once(':').map_or(part, |(_, value)| value);
+    for (at, part) in masked_arguments(apart(text)).iter().enumerate() {
+        let value = part.split_once(':').map_or(part.as_str(), |(_, value)| value);
         let file = part.starts_with("bin:").then(|| value.rsplit(['/', '=']).next()).flatten();
         let words = file.unwrap_or(value).split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
         names.insert(at, words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-"));
@@ -173,6 +172,10 @@ mod tests {
         );
         assert_eq!(shown(&["bin:/a/fio", "bin:/b/fio", "new:bin:redis-server=/x"]), ["fio", "fio-2", "new"]);
         assert_eq!(shown(&["env:API_TOKEN=hunter2", "env:API_TOKEN=hunter3"]), ["API_TOKEN", "API_TOKEN-2"]);
+        assert_eq!(
+            shown(&["env:AUTH=Bearer zq1", "env:URL=https://joe:zq2@h/?token=zq3", "env:H=Bearer zq4+env:B=2"]),
+            ["AUTH", "URL-https-h-token", "H-Bearer-B-2"]
+        );
         assert_eq!(shown(&["param:bs=4k+env:X=a+b", "env:N=:1"]), ["bs-4k-X-a-b", "N-1"]);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_import::{FileReport, Format, Names, Report, Request};
-use wb_model::secrets::masked_words;
+use wb_model::secrets::masked_arguments;
 use wb_model::{CellId, counted};
 use wb_plan::Catalogue;
 use wb_record::RunFolder;
@@ -40,7 +40,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         names: Names { test, profile, id, system },
         include_incorrect: args.include_incorrect,
         strict: args.strict,
-        command: std::env::args().map(|word| masked_words(&word)).collect(),
+        command: masked_arguments(std::env::args()),
         metadata: args.metadata.into_iter().collect::<BTreeMap<_, _>>(),
         version: env!("CARGO_PKG_VERSION"),
         program_sha256: this_programs_hash()?,

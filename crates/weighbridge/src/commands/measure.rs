@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 use wb_model::WorkerName;
-use wb_model::secrets::{masked_arguments, masked_json, masked_value, masked_words};
+use wb_model::secrets::{masked_arguments, masked_json, masked_value};
 use wb_plan::{Plan, Workers, masked};
 use wb_profile::{Named, Preflight, Profile, Standing};
 use wb_record::{RunFolder, files};
@@ -55,10 +55,9 @@ pub(crate) fn require_same(folder: &Path, asked: &Asked) -> Result<(), Error> {
         return Ok(());
     }
     let entries = RunFolder::open(folder)?.run_file()?.entries;
-    let name = masked_words(&asked.name);
-    let Some(other) = entries.iter().find(|entry| entry.plan != name) else { return Ok(()) };
+    let Some(other) = entries.iter().find(|entry| entry.plan != asked.name) else { return Ok(()) };
     Err(Error::Usage {
-        what: format!("{} is of something else: `{}`, not `{name}`", folder.display(), other.plan),
+        what: format!("{} is of something else: `{}`, not `{}`", folder.display(), other.plan, asked.name),
         help: "choose another folder with --into; what is asked is settled before the first sample".to_owned(),
     })
 }
@@ -319,7 +318,7 @@ impl<'a> Measuring<'a> {
         let states = state.standings.iter().map(serde_json::to_value).collect::<Result<_, _>>();
         Ok(Job {
             folder: self.folder,
-            plan_name: masked_words(&self.asked.name),
+            plan_name: self.asked.name.clone(),
             plan_text: self.asked.text.as_deref().map(masked::plan),
             command: masked_arguments(std::env::args()),
             seed: plan.sampling.seed.unwrap_or_else(rand::random),
@@ -402,7 +401,7 @@ fn unrecordable(what: &str, error: &serde_json::Error) -> Error {
 
 /// What is recorded of what the user said of the run.
 fn recorded(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let shown = |(name, value): (&String, &String)| (name.clone(), masked_words(&masked_value(name, value)));
+    let shown = |(name, value): (&String, &String)| (name.clone(), masked_value(name, value));
     metadata.iter().map(shown).collect()
 }
 

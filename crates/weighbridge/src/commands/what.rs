@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use wb_model::secrets::{masked_argument, masked_arguments};
 use wb_model::{Aslr, HugePages, Value, counted};
 use wb_plan::request::{Form, Written};
 use wb_plan::{
@@ -23,7 +24,7 @@ const GIVEN: &str = "$@";
 
 /// What was asked for.
 pub(crate) struct Asked {
-    /// The plan's name, or the tests as they were typed.
+    /// The plan's name, or the tests as they were typed with their secrets masked.
     pub(crate) name: String,
     /// The plan's text, where it came from a file.
     pub(crate) text: Option<String>,
@@ -83,7 +84,7 @@ pub(crate) fn asked(what: &What) -> Result<Asked, Error> {
     require_no_list(&tests, &registry)?;
     requests.iter_mut().for_each(|request| prefer_flags(&what.sampling, request, &registry));
     Ok(Asked {
-        name: names.join(" "),
+        name: masked_arguments(names).join(" "),
         text: plan.text,
         publish: plan.publish,
         requests,
@@ -211,7 +212,7 @@ pub(crate) fn asked_one(one: &One) -> Result<Asked, Error> {
     request.tools.extend(one.each.tools.iter().cloned());
     let registry = registry_for(&[&request.test], &one.tests_d, None)?;
     Ok(Asked {
-        name: one.test.clone(),
+        name: masked_argument(&one.test),
         text: None,
         publish: None,
         requests: vec![request],

@@ -145,3 +145,80 @@ fn a_secret_in_the_name_of_a_cell_is_refused() {
     ");
     assert!(!lab.path("R").exists());
 }
+
+#[test]
+fn a_secret_of_several_words_or_in_an_address_is_recorded_nowhere() {
+    let lab = Lab::new();
+    lab.write("hook.sh", "exit 0\n");
+    let mut command = lab.command(&format!("run {QUICK} --into R"));
+    command.arg("steady:env=[\"H=Bearer planted-env\"]");
+    for metadata in [
+        "auth=Bearer planted-a",
+        "token=Bearer planted-b",
+        "password=a planted-c",
+        "h=Bearer planted-d",
+        "i=bearer planted-e",
+        "url=https://joe:planted-f@x/y?token=abcdef",
+        "c=password \"planted-g\"",
+    ] {
+        command.args(["--metadata", metadata]);
+    }
+    command.args(["--provisioner", r#"command:{"command":"true https://joe:planted-h@h/?token=a"}"#]);
+    let ran = lab.ran(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(!ran.seen().contains("planted"), "{}", ran.seen());
+    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+    let metadata = &lab.weighbridge("study R --json").json()["run"]["metadata"];
+    assert_eq!((&metadata["h"], &metadata["url"]), (&"Bearer ***".into(), &"https://***@x/y?token=***".into()));
+}
+
+#[test]
+fn variants_are_called_by_no_secret() {
+    let lab = Lab::new();
+    let mut command = lab.command("ab steady --max-blocks 8 --warm-up 0 --min-time 1ms --into A --");
+    command.args(["base", "env:AUTH=Bearer planted-a", "env:URL=https://joe:planted-b@h/?token=abc"]);
+    let ran = lab.ran(&mut command);
+    assert!(!ran.seen().contains("planted") && ran.seen().contains("URL-https-h-token"), "{}", ran.seen());
+    assert_eq!(holding(&lab.path("A"), "planted"), [""; 0]);
+}
+
+#[test]
+fn a_command_with_a_secret_in_it_names_no_cell() {
+    let lab = Lab::new();
+    lab.write(
+        "p.toml",
+        "[[test]]\nname = \"steady\"\nbefore = [\"curl -H 'Authorization: Bearer planted-plan' || true\", \"true\"]\n",
+    );
+    let mut plan = lab.command(&format!("run --plan p.toml {QUICK} --into R"));
+    let mut line = lab.command(&format!("run {QUICK} --into R"));
+    line.arg("steady:before=[\"true --password planted-line -u joe:planted-user\", \"true\"]");
+    let seen = [&mut plan, &mut line].map(|command| lab.ran(command).seen());
+    insta::assert_snapshot!(seen.concat(), @r#"
+    exit 1
+    error: `before` of `steady` looks like it has a secret in it, and its value is a part of the names of cells
+    help: give it as a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or name a script that reads it from a file
+    exit 1
+    error: `before` of `steady` looks like it has a secret in it, and its value is a part of the names of cells
+    help: give it as a variable: `env=["DB_PASSWORD=…"]` and `--password $DB_PASSWORD`; or name a script that reads it from a file
+    "#);
+    assert!(!lab.path("R").exists());
+
+    let mut variable = lab.command(&format!("run {QUICK} --into R"));
+    variable.arg(
+        "steady:env=[\"MY_PASSWORD=planted-variable\"],\
+         before=[\"test x$MY_PASSWORD != x\", \"true --password $MY_PASSWORD\"]",
+    );
+    let ran = lab.ran(&mut variable);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(holding(&lab.path("R"), "planted"), [""; 0]);
+}
+
+#[test]
+fn the_equivalent_of_a_command_of_run_perf_shows_no_secret() {
+    let lab = Lab::new();
+    let mut command = lab.command("run-perf --plan");
+    command.args(["--metadata", "x=Bearer planted-a", "--metadata", "url=https://joe:planted-b@x/y?token=abcdef"]);
+    command.args(["--", "linpack"]);
+    let ran = lab.ran(&mut command);
+    assert!(!ran.seen().contains("planted"), "{}", ran.seen());
+}

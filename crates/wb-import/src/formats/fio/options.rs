@@ -39,7 +39,7 @@ pub(super) fn describe(cell: &mut ForeignCell, global: &BTreeMap<String, Value>,
     for (name, value) in global.iter().chain(&job.options).filter(|(name, _)| !is_told(name)) {
         let name = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, name)| name);
         let value = plain(value);
-        let shown = masked_value(name, &value).into_owned();
+        let shown = masked_value(name, &value);
         cell.param(name, canonical(name, &shown));
         if shown != value {
             secrets.push((value, shown));

@@ -7,7 +7,6 @@ use wb_compare::ab::{Ab, Options};
 use wb_compare::statistical::Verdict;
 use wb_compare::variants::{Held, Question, VariantSamples, Variants, VariantsOfCase};
 use wb_model::Scope;
-use wb_model::secrets::masked_words;
 use wb_plan::{Catalogue, Plan, Sampling, Variant, Workers};
 use wb_profile::Named;
 use wb_stats::Rule;
@@ -80,7 +79,8 @@ fn asked(args: &AbArgs, variants: &[Variant]) -> Result<(Asked, Vec<String>), Er
     // Whoever raises the blocks or the rate after a look errs more often than the rate says.
     let AbArgs { max_blocks, error_rate, one: One { threshold, .. }, .. } = args;
     let rule = format!("at most {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
-    asked.name = format!("ab {} ({rule}) -- {}", args.one.test, args.variants.join(" "));
+    let variants: Vec<String> = variants.iter().map(Variant::shown).collect();
+    asked.name = format!("ab {} ({rule}) -- {}", asked.name, variants.join(" "));
     asked.sampling.max_samples = args.max_blocks;
     asked.sampling.min_samples = args.max_blocks;
     Ok((asked, changed.into_iter().collect()))
@@ -149,7 +149,7 @@ fn told(
             let shortfall = cell.outcome.falls_short().then(|| cell.outcome.to_string());
             let samples = VariantSamples {
                 name: variant.name.to_string(),
-                variant: masked_words(&variant.text),
+                variant: variant.shown(),
                 values: values(cell, &question),
                 numbers: sample_numbers(cell),
                 disturbed: disturbed(cell, &question),

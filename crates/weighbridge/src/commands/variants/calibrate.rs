@@ -55,7 +55,7 @@ fn asked(args: &CalibrateArgs) -> Result<Asked, Error> {
         Request { id: Some(id), ..request.clone() }
     };
     asked.requests = asked.requests.iter().flat_map(|one| (0..args.runs).map(move |at| run(one, at))).collect();
-    asked.name = format!("calibrate {} ({} samples a side)", args.one.test, args.samples);
+    asked.name = format!("calibrate {} ({} samples a side)", asked.name, args.samples);
     asked.sampling.order = Order::Sequential;
     asked.sampling.min_samples = 2 * usize::from(args.samples);
     asked.sampling.max_samples = asked.sampling.min_samples;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use wb_compare::variants::Question;
-use wb_model::secrets::masked_words;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
 use wb_study::result::{CellResult, Purpose, SampleResult};
@@ -19,7 +18,7 @@ pub(super) fn question(asked: &Asked, plan: &Plan, threshold: f64, error_rate: f
         Error::Usage { what, help }
     })?;
     Ok(Question {
-        test: masked_words(&asked.name),
+        test: asked.name.clone(),
         metric: format!("{}/{}", metric.class, metric.name),
         unit: metric.unit,
         direction: metric.direction,
