@@ -57,7 +57,8 @@ impl Drop for Exclusive {
     }
 }
 
-/// Removes the folder and those that were made for it; one stays where something else is in it.
+/// Removes the folder and those that were made for it; one stays where something else is in it. What fails is not
+/// reported: the agent has ended, and an empty folder holds nobody up.
 fn leave(folder: &Path) {
     let made = fs::read_to_string(folder.join(MADE)).ok().and_then(|count| count.trim().parse().ok());
     let is_alone = || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().all(|it| it.file_name() == MADE));

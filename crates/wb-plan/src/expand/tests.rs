@@ -1,0 +1,250 @@
+use wb_model::{Nanos, Requirement, Sides};
+use wb_stats::Rule;
+
+use super::*;
+use crate::plan::Shortfall;
+use crate::spec;
+
+struct One(Declaration);
+
+impl Catalogue for One {
+    fn declaration(&self, test: &str) -> Option<&Declaration> {
+        (test == "t").then_some(&self.0)
+    }
+    fn names(&self) -> Vec<&str> {
+        vec!["t"]
+    }
+    fn requires(&self, _: &str, _: &Params) -> Vec<Requirement> {
+        Vec::new()
+    }
+    fn is_native(&self, _: &str) -> bool {
+        false
+    }
+    fn knob(&self, name: &str) -> Option<&'static str> {
+        ["thp", "thp-enabled"].contains(&name).then_some("thp-enabled")
+    }
+    fn knobs(&self) -> Vec<&'static str> {
+        vec!["thp-enabled"]
+    }
+    fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
+        let all = (1..=facts.cpus_for(2).len() as i64).map(Value::Integer).collect();
+        if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
+    }
+    fn unsupported(&self, _: &str, params: &Params, _: &Facts) -> Option<String> {
+        (params.get("rw") == Some(&Value::Text("write".into()))).then(|| "read only".to_owned())
+    }
+    fn sides(&self, _: &str, _: &Params) -> Sides {
+        Sides::Alone
+    }
+    fn rule(&self, _: &str, _: &Params) -> Option<Rule> {
+        None
+    }
+    fn estimate(&self, _: &str, _: &Params, min_time: Nanos) -> Nanos {
+        min_time
+    }
+}
+
+fn param(name: &str, kind: ParamKind, default: Option<Value>, axis: bool) -> Param {
+    let resolved = default.is_none().then(|| "one per CPU".to_owned());
+    Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved, axis }
+}
+
+fn catalogue() -> One {
+    let rw = ParamKind::Choice { values: vec!["read".into(), "write".into()] };
+    let whole = ParamKind::Integer { min: Some(1), max: None };
+    One(Declaration {
+        name: TestName::new("t").unwrap(),
+        summary: String::new(),
+        version: 1,
+        params: vec![
+            param("rw", rw, Some(Value::Text("read".into())), true),
+            param("bs", ParamKind::Bytes { min: None }, Some(Value::Text("4k".into())), false),
+            param("cpus", ParamKind::List { of: Box::new(whole.clone()) }, Some(Value::List(vec![])), false),
+            param("threads", whole, None, true),
+            param("note", ParamKind::Text, Some(Value::Text(String::new())), false),
+        ],
+        scope: Scope::Cell,
+        requires: vec![],
+    })
+}
+
+fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, PlanError> {
+    let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
+    let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
+    let workers = facts.map(|facts| Workers::local(facts.clone()));
+    expand(&requests, &sampling, &catalogue(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
+}
+
+fn two_cpus() -> Facts {
+    let cpu = |id| wb_model::facts::Cpu { id, core: id, package: 0, node: 0 };
+    Facts { cpus: vec![cpu(0), cpu(1)], ..Facts::default() }
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.cells.iter().map(|cell| cell.id.to_string()).collect()
+}
+
+#[test]
+fn axes_and_lists_make_cases_and_nothing_else_does() {
+    let plan = planned(&["t:bs=[4096,8k],threads=1"], Some(&two_cpus())).unwrap();
+    assert_eq!(names(&plan), ["Localhost/t/0000:bs=4k,rw=read,threads=1", "Localhost/t/0000:bs=8k,rw=read,threads=1"]);
+    let plan = planned(&["t:bs=4k,threads=1,cpus=[1,2]"], Some(&two_cpus())).unwrap();
+    assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=1"]);
+}
+
+#[test]
+fn knobs_are_axes_by_their_proper_names() {
+    let list = |text: &str| planned(&[text], Some(&two_cpus())).unwrap().cells[0].params["cpus"].to_string();
+    assert_eq!(list("t:threads=1,cpus=1-2"), "1+2");
+    assert_eq!(list("t:threads=1,cpus=[1-2,4]"), "1+2+4");
+    assert_eq!(list(r#"t:threads=1,cpus="1-2,4""#), "1+2+4");
+    let plan = planned(&["t:threads=1,knobs.thp=[always,never]"], Some(&two_cpus())).unwrap();
+    let case = |value| format!("Localhost/t/0000:knobs.thp-enabled={value},rw=read,threads=1");
+    assert_eq!(names(&plan), ["always", "never"].map(case));
+    let told = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+    assert_eq!(told("t:knobs.tph=never"), "there is no knob `tph`");
+    assert_eq!(told("t:knobs.thp=never,knobs.thp-enabled=never"), "`knobs.thp-enabled` is given twice");
+}
+
+#[test]
+fn workers_that_measure_together_are_part_of_what_is_compared_and_their_names_are_not() {
+    let named = |names: [&str; 2], specs: &[&str]| {
+        let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
+        let worker = |name: &str, cpus: usize| {
+            let Facts { cpus: all, .. } = two_cpus();
+            (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
+        };
+        let workers = Workers { all: vec![worker(names[0], 2), worker(names[1], 0)], ..Workers::default() };
+        let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
+        expand(&requests, &sampling, &catalogue(), Some(&workers), &profile, &Selection::default())
+    };
+    let key = |names, spec: &str| named(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
+    assert_eq!(key(["a", "b"], "t:threads=1"), key(["c", "d"], "t:threads=1"));
+    assert_ne!(key(["a", "b"], "t:threads=1"), key(["a", "b"], "t:threads=1,on=a"));
+    let alone = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
+    assert_eq!(Some(key(["a", "b"], "t:threads=1,on=b")), alone.cells[0].key);
+    let plan = named(["a", "b"], &["t:threads=1"]).unwrap();
+    assert_eq!((plan.cells[0].teams.len(), plan.cells[0].params["workers"].to_string()), (2, "2".to_owned()));
+    // What follows from the machine has to be the same on all.
+    let told = named(["a", "b"], &["t"]).unwrap_err().to_string();
+    assert_eq!(told, "`threads` would be 1, 2 on `a` and nothing on `b`");
+    let write = named(["a", "b"], &["t:threads=1,rw=write"]).unwrap();
+    assert_eq!(write.cells[0].unsupported.as_deref(), Some("on `a`: read only"));
+}
+
+#[test]
+fn a_text_with_commas_is_a_list_where_no_value_can_have_a_comma() {
+    let named = |text: &str| names(&planned(&[text], Some(&two_cpus())).unwrap());
+    assert_eq!(named(r#"t:{"rw":"read,write","threads":"1, 2"}"#), named("t:rw=[read,write],threads=[1,2]"));
+    assert_eq!(named(r#"t:rw="read,write",threads="1,2""#), named("t:rw=[read,write],threads=[1,2]"));
+    assert_eq!(named(r#"t:{"rw":["read","write"],"threads":"1,worker-cpus"}"#).len(), 4);
+    // Texts keep their commas, whether they are an axis or not.
+    let plan = planned(&[r#"t:{"knobs.thp":"always,never","note":"a,b","threads":"1"}"#], Some(&two_cpus())).unwrap();
+    assert_eq!(plan.cells[0].params["knobs.thp-enabled"], Value::Text("always,never".into()));
+    assert_eq!(plan.cells[0].params["note"], Value::Text("a,b".into()));
+    assert_eq!(plan.cells.len(), 1);
+    let error = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+    assert_eq!(error(r#"t:{"rw":"read,raed"}"#), "`rw` of `t`: `raed` is not one of its values");
+    assert_eq!(error(r#"t:{"rw":"read,"}"#), "`rw` of `t`: `` is not one of its values");
+    assert_eq!(error(r#"t:{"bs":"4k,8k"}"#), error(r#"t:bs="4k,8k""#), "no axis");
+}
+
+proptest::proptest! {
+    #[test]
+    fn numbers_with_commas_are_the_list_of_them(numbers in proptest::collection::btree_set(1u32..100, 1..6)) {
+        let joined: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let joined = joined.join(",");
+        let text = planned(&[&format!(r#"t:{{"threads":"{joined}"}}"#)], Some(&two_cpus())).unwrap();
+        let list = planned(&[&format!("t:threads=[{joined}]")], Some(&two_cpus())).unwrap();
+        assert_eq!(text, list);
+    }
+
+    #[test]
+    fn a_text_stays_whole(text in "[a-z, ]{0,12}") {
+        let quoted = serde_json::to_string(&text).unwrap();
+        let plan = planned(&[&format!(r#"t:{{"note":{quoted},"threads":1}}"#)], Some(&two_cpus())).unwrap();
+        assert_eq!(plan.cells.len(), 1);
+        assert_eq!(plan.cells[0].params["note"], Value::Text(text));
+    }
+}
+
+#[test]
+fn the_machine_decides_what_was_left_open() {
+    let plan = planned(&["t"], Some(&two_cpus())).unwrap();
+    assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=1", "Localhost/t/0000:rw=read,threads=2"]);
+    let plan = planned(&["t"], None).unwrap();
+    assert_eq!(plan.cells[0].key, None);
+    assert_eq!(plan.cells[0].open["threads"], "one per CPU");
+}
+
+#[test]
+fn the_number_of_a_workers_cpus_can_be_a_value() {
+    let plan = planned(&["t:threads=worker-cpus"], Some(&two_cpus())).unwrap();
+    assert_eq!(names(&plan), ["Localhost/t/0000:rw=read,threads=2"]);
+    assert_eq!(plan.cells[0].key, planned(&["t:threads=2"], Some(&two_cpus())).unwrap().cells[0].key);
+    let plan = planned(&["t:threads=[1,worker-cpus]"], Some(&two_cpus())).unwrap();
+    assert_eq!(names(&plan).len(), 2);
+    let plan = planned(&["t:threads=worker-cpus"], None).unwrap();
+    assert_eq!(plan.cells[0].open["threads"], "the CPUs of a worker");
+    assert_eq!((&plan.cells[0].key, plan.cells[0].params.get("threads")), (&None, None));
+    assert!(planned(&["t:rw=worker-cpus"], Some(&two_cpus())).is_err(), "it is a number");
+}
+
+#[test]
+fn an_id_renumbers_nothing() {
+    let facts = two_cpus();
+    let plan = planned(&["t:threads=1", "t:id=mine,threads=1", "t:threads=1"], Some(&facts)).unwrap();
+    let serials: Vec<String> = plan.cells.iter().map(|cell| cell.id.serial.to_string()).collect();
+    assert_eq!(serials, ["0000", "mine", "0001"]);
+    assert!(planned(&["t:id=a,threads=1", "t:id=a,threads=1"], Some(&facts)).is_err());
+}
+
+#[test]
+fn the_same_definition_has_the_same_key_however_it_was_written() {
+    let facts = two_cpus();
+    let key = |spec: &str| planned(&[spec], Some(&facts)).unwrap().cells[0].key.clone().unwrap();
+    assert_eq!(key("t:bs=4096,threads=1"), key("t:threads=1"));
+    assert_ne!(key("t:bs=8k,threads=1"), key("t:threads=1"));
+    assert_eq!(key("t:threads=[1,2]"), key("t:threads=1"));
+}
+
+#[test]
+fn cells_that_stay_prepared_are_cut_into_blocks() {
+    let plan = planned(&["t:bs=[1k,2k,3k,4k,5k],threads=1"], Some(&two_cpus())).unwrap();
+    assert_eq!(plan.cells.iter().map(|cell| cell.block).collect::<Vec<_>>(), [0, 0, 1, 1, 2]);
+}
+
+#[test]
+fn mistakes_name_the_nearest_right_spelling() {
+    use miette::Diagnostic;
+    let said = |spec: &str| {
+        let error = planned(&[spec], None).unwrap_err();
+        let label = error.labels().into_iter().flatten().filter_map(|l| l.label().map(str::to_owned)).next();
+        (error.to_string(), label.unwrap_or_default(), Diagnostic::help(&error).unwrap().to_string())
+    };
+    assert_eq!(said("t:thread=1").0, "`t` has no parameter `thread`");
+    assert_eq!(said("t:thread=1").1, "did you mean `threads`?");
+    assert_eq!(said("t:rw=raed").1, "did you mean `read`?");
+    assert_eq!(said("t:rw=raed").2, "`rw` takes read, write");
+    assert_eq!(said("u").2, "the tests are t");
+    assert_eq!(said("t::x=1").0, "`t` has no stages");
+    assert!(said("t:threads=0").0.contains("below the least"));
+    assert_eq!(said("t:rw=read:bs=4k").2, "put all into one group: `t:rw=read,bs=4k`");
+    assert_eq!(said("t::").2, "leave out the `:`");
+    assert_eq!(said("t:rw=[[read]]").0, "a value of `rw` is no list");
+    assert_eq!(said("t:cpus=[[1],[[2]]]").1, "a list within a list");
+}
+
+#[test]
+fn a_budget_too_small_for_the_fewest_samples_is_found() {
+    let shortfall = |budget: u64| {
+        let mut plan = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
+        plan.sampling.budget = Some(Nanos(budget * 1_000_000_000));
+        plan.shortfall(&plan.cells[0])
+    };
+    assert_eq!(shortfall(600), None);
+    // A warm-up and six samples of five seconds; the last begins after thirty.
+    assert_eq!(shortfall(31), None);
+    assert_eq!(shortfall(30), Some(Shortfall { holds: 5, wanted: 6 }));
+    assert_eq!(shortfall(1), Some(Shortfall { holds: 0, wanted: 6 }));
+}
