@@ -93,7 +93,7 @@ fn tests(profile: &str, value: &Value) -> Result<Vec<Test>, Error> {
 
 fn wrong_tests(profile: &str, entry: &Value) -> Error {
     Error::Usage {
-        what: format!("invalid `RUNPERF_TESTS` of `{profile}`: {entry} is no test"),
+        what: format!("invalid `RUNPERF_TESTS` of `{profile}`: expected a name or [NAME, PARAMETERS], not {entry}"),
         help: format!("a test is NAME or [NAME, PARAMETERS]: {}", json!(["fio", "$@", ["uperf", {"runtime": 10}]])),
     }
 }
@@ -164,7 +164,7 @@ mod checks {
         assert!(message(r#"Localhost:{"rc_local_file":"x"}"#).contains("is not supported"));
         assert_eq!(
             message(r#"Localhost:{"RUNPERF_TESTS":[1]}"#),
-            "invalid `RUNPERF_TESTS` of `Localhost`: 1 is no test"
+            "invalid `RUNPERF_TESTS` of `Localhost`: expected a name or [NAME, PARAMETERS], not 1"
         );
         assert!(message("Localhost:{").contains("cannot be read"));
         assert_eq!(translate(r#"X:{"__KEEP_ASSETS__":"yes"}"#, &[], &[]).unwrap().notes.len(), 1);
