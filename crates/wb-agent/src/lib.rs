@@ -21,7 +21,7 @@ pub use clock::ClockOffset;
 pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
 pub use server::{AgentError, serve};
 pub use stdio::stdio;
-pub use terms::{Controller, Holder, Terms};
+pub use terms::{Announced, Controller, Holder, Terms};
 pub use worker::{
     Connection, Ending, Finished, Group, LeftBehind, Process, PutBack, Recorded, Recording, Reply, Scratch, Start,
     StillChanged, Teardown, Together, Tool, Worker, WorkerError, start_together,

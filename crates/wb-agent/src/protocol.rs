@@ -221,8 +221,7 @@ pub enum Request {
         /// The recording.
         recording: u32,
     },
-    /// Announces a run to agents of others, until this agent ends: the other runs that are under way on the machine, a
-    /// list of [`crate::Holder`].
+    /// Announces a run to other agents of the machine, until this agent ends: an [`crate::Announced`].
     Announce {
         /// The run's controller.
         controller: Controller,

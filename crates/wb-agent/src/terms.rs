@@ -48,6 +48,15 @@ pub struct Holder {
     pub since: jiff::Timestamp,
 }
 
+/// A run that an agent has announced on its machine, and those that it found announced there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announced {
+    /// The announcement.
+    pub own: Holder,
+    /// Those of other agents, also of the same controller: such an agent is on the same machine.
+    pub others: Vec<Holder>,
+}
+
 impl Holder {
     /// A controller whose agent is this process, from now on.
     pub(crate) fn new(controller: Controller) -> Self {

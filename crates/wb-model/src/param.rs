@@ -227,6 +227,19 @@ impl ParamKind {
         }
     }
 
+    /// What is expected as a value, for messages: the kind with its article.
+    pub fn expected(&self) -> String {
+        let article = match self {
+            Self::Bool | Self::Count | Self::Choice { .. } | Self::Text => "",
+            Self::Integer { .. }
+            | Self::Number { .. }
+            | Self::Bytes { .. }
+            | Self::Duration { .. }
+            | Self::List { .. } => "a ",
+        };
+        format!("{article}{}", self.describe())
+    }
+
     /// The kind in a word or as the list of its values, for tables.
     pub fn describe(&self) -> String {
         match self {

@@ -16,9 +16,19 @@ pub const MASK: &str = "***";
 const SECRET: [&str; 11] =
     ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie", BEARER];
 
+/// Last words of names whose values say something of secrets and are none: `key-maximum`, `tokens_per_second`.
+const ABOUT: [&str; 16] = [
+    "maximum", "minimum", "max", "min", "size", "sizes", "length", "lengths", "count", "counts", "number", "pattern",
+    "bytes", "bits", "range", "second",
+];
+
 /// Whether a name sounds like a secret's.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
+    let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    if ABOUT.contains(&last) {
+        return false;
+    }
     SECRET.iter().any(|part| name.contains(part)) || has_pass(&name)
 }
 

@@ -352,8 +352,8 @@ impl Context<'_> {
         let label = near.map_or_else(|| bad.why.clone(), |near| format!("did you mean `{near}`?"));
         let message = format!("`{}` of `{}`: {}", param.name, self.declaration.name, bad.why);
         let help = match bad.allowed.as_slice() {
-            [] => format!("`{}` takes a {}", param.name, param.kind.describe()),
-            allowed => format!("`{}` takes {}", param.name, allowed.join(", ")),
+            [] => format!("expected {}", param.kind.expected()),
+            allowed => format!("expected one of {}", allowed.join(", ")),
         };
         PlanError::at(&self.request.source, written.at.clone(), message, label).with_help(help)
     }

@@ -11,6 +11,8 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .into_iter()
         .map(|candidate| (if started(candidate) { 0 } else { distance(candidate) }, candidate))
         .filter(|(distance, candidate)| *distance <= candidate.len().max(given.len()).div_ceil(3))
+        // Another name of one letter has nothing in common with this one.
+        .filter(|(distance, candidate)| *distance < candidate.len().max(given.len()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -42,6 +44,8 @@ mod tests {
         assert_eq!(nearest("himneo", names), Some("himeno"));
         assert_eq!(nearest("iodep", names), Some("iodepth"));
         assert_eq!(nearest("zebra", names), None);
+        assert_eq!(nearest("z", ["a", "b"]), None);
+        assert_eq!(nearest("A", ["a", "b"]), Some("a"));
     }
 
     #[test]

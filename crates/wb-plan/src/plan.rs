@@ -81,14 +81,20 @@ pub struct Duration {
     pub most: Nanos,
 }
 
+impl std::iter::Sum for Duration {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |all, one| Self {
+            least: Nanos(all.least.0.saturating_add(one.least.0)),
+            most: Nanos(all.most.0.saturating_add(one.most.0)),
+        })
+    }
+}
+
 impl Plan {
     /// How long the cells take that can be measured and whose samples have an estimate.
     pub fn duration(&self) -> Duration {
         let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
-        cells.map(|cell| self.cell_duration(cell)).fold(Duration::default(), |all, one| Duration {
-            least: Nanos(all.least.0.saturating_add(one.least.0)),
-            most: Nanos(all.most.0.saturating_add(one.most.0)),
-        })
+        cells.map(|cell| self.cell_duration(cell)).sum()
     }
 
     /// How long a cell takes: warm-ups and samples, of which none is begun once the budget is spent.

@@ -141,9 +141,11 @@ pub(crate) fn place(cell: &CellResult) -> String {
         count if count > NAMED => format!("{}, … ({count} workers)", names.join(", ")),
         _ => names.join(" and "),
     };
+    let is_measured = !matches!(cell.outcome, CellOutcome::Unsupported { .. });
     let on = match cell.workers.len() {
         0 => String::new(),
         1 => format!(", on {names}"),
+        _ if !is_measured => format!(", on {names}"),
         _ => match cell.primary().map(|primary| primary.metric.aggregate) {
             Some(Aggregate::Sum) => format!(", sum of {names}"),
             Some(Aggregate::Merge | Aggregate::Max) => format!(", the largest of {names}"),

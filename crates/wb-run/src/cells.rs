@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use wb_model::{AttemptOutcome, Params, Placement, Purpose, Surroundings, Validity, WorkerName, counted};
-use wb_plan::{Cell, Sampling};
+use wb_model::{AttemptOutcome, Nanos, Params, Placement, Purpose, Surroundings, Validity, WorkerName, counted};
+use wb_plan::{Cell, Duration, Plan, Sampling};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule};
 use wb_study::{Studied, judge};
@@ -147,6 +147,29 @@ impl Measuring {
         let patient = matches!(self.definition.rule, Rule::Compared { .. });
         let budget = sampling.budget(enough && !patient).filter(|budget| seconds >= budget.seconds())?;
         Some(format!("its time budget of {budget} is spent"))
+    }
+
+    /// How long it still takes, about: with as few samples as its rule can be met with, and with as many as it takes.
+    pub fn duration_left(&self, plan: &Plan) -> Duration {
+        if self.studied.is_empty() {
+            return if self.ended_by(&plan.sampling).is_some() {
+                Duration::default()
+            } else {
+                plan.cell_duration(&self.cell)
+            };
+        }
+        let least = self.seconds_left(&plan.sampling);
+        if least == 0.0 {
+            return Duration::default();
+        }
+        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
+        let rule = &self.definition.rule;
+        let more = rule.most().saturating_sub(self.finished(Purpose::Sample).len().max(rule.fewest()));
+        let most = least + seconds / self.studied.len() as f64 * more as f64;
+        let is_compared = matches!(rule, Rule::Compared { .. });
+        let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
+        let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
+        Duration { least: nanos(least), most: nanos(most.min(budget).max(least)) }
     }
 
     /// How long it still takes, about, in seconds.

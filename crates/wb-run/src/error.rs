@@ -74,6 +74,14 @@ pub enum RunError {
         /// What it is.
         now: String,
     },
+    /// Two workers are on one machine: their samples would disturb each other and count as those of two.
+    #[error("`{worker}` and `{other}` are the same machine")]
+    SameMachine {
+        /// One of its names.
+        worker: WorkerName,
+        /// The other.
+        other: WorkerName,
+    },
     /// A cell whose parameters are not all known.
     #[error("`{cell}` has open values: {open}")]
     Open {

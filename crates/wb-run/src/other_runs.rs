@@ -1,11 +1,12 @@
 //! Other runs that are under way on the machines of this one: each disturbs the samples of the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::{Controller, Holder, WorkerError};
+use wb_agent::{Announced, Controller, Holder, WorkerError};
 use wb_model::WorkerName;
 use wb_record::journal::OTHER_RUN;
 
+use crate::RunError;
 use crate::crew::Crew;
 
 /// The other runs that were seen, by machine.
@@ -14,13 +15,23 @@ pub struct OtherRuns(BTreeSet<(WorkerName, Holder)>);
 
 impl OtherRuns {
     /// Announces this run on all its machines; the others that are under way there, and a warning for each.
-    pub(crate) async fn announced(crew: &Crew) -> (Self, Vec<String>) {
+    ///
+    /// # Errors
+    /// When two of its machines are one: an agent finds what another one of this run has announced.
+    pub(crate) async fn announced(crew: &Crew) -> Result<(Self, Vec<String>), RunError> {
         let (mut runs, mut warnings) = (Self::default(), Vec::new());
+        let mut ours: BTreeMap<Holder, WorkerName> = BTreeMap::new();
         for member in crew.members.iter().chain(&crew.below) {
             let name = member.worker.name();
             match member.worker.announce(Controller::this()).await {
-                Ok(others) => {
-                    warnings.extend(runs.add(others.into_iter().map(|other| (name.clone(), other)).collect()));
+                Ok(Announced { own, others }) => {
+                    if let Some(other) = others.iter().find_map(|holder| ours.get(holder)) {
+                        return Err(RunError::SameMachine { worker: name.clone(), other: other.clone() });
+                    }
+                    ours.insert(own, name.clone());
+                    // Another agent of this process measures nothing.
+                    let others = others.into_iter().filter(|other| other.controller != Controller::this());
+                    warnings.extend(runs.add(others.map(|other| (name.clone(), other)).collect()));
                 }
                 // Reported when its environment is recorded.
                 Err(WorkerError::Lost { .. }) => {}
@@ -30,7 +41,7 @@ impl OtherRuns {
                 }
             }
         }
-        (runs, warnings)
+        Ok((runs, warnings))
     }
 
     /// Adds what a sample saw; a warning for each that was not seen before.

@@ -319,7 +319,7 @@ impl Teardown {
             match how {
                 Undone::Restored => {}
                 Undone::Left { .. } => self.disturbances.push(format!("{what}: {how}")),
-                Undone::Gone => self.findings.push(format!("{what}: {how}")),
+                Undone::Superseded { .. } | Undone::Gone => self.findings.push(format!("{what}: {how}")),
             }
         }
     }

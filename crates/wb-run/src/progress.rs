@@ -1,6 +1,7 @@
 //! What is told while a run goes on.
 
 use wb_model::{AttemptOutcome, CellId, Metric, Purpose};
+use wb_plan::Duration;
 
 /// Something that happened, for whoever watches.
 #[derive(Debug, Clone)]
@@ -13,8 +14,8 @@ pub enum Progress {
         complete: usize,
         /// Cells that cannot be measured here.
         unsupported: Vec<(CellId, String)>,
-        /// How long it takes, about, in seconds.
-        seconds: f64,
+        /// How long it takes, about.
+        duration: Duration,
     },
     /// Something is not as one may think, in a sentence.
     Noted(String),

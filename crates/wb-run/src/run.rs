@@ -121,6 +121,8 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         watch(Progress::Noted(kept));
     }
 
+    let (other_runs, warnings) = OtherRuns::announced(&crew).await?;
+    warnings.into_iter().for_each(|warning| watch(Progress::Warned(warning)));
     let entry = run.add_entry(Entry {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),
@@ -137,8 +139,6 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     })?;
     // After run.json: a folder that has definitions alone would not be known for a run.
     define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
-    let (other_runs, warnings) = OtherRuns::announced(&crew).await;
-    warnings.into_iter().for_each(|warning| watch(Progress::Warned(warning)));
     let mut bench = Bench {
         crew,
         lost: BTreeSet::new(),
@@ -304,7 +304,7 @@ fn started(cells: &[Measuring], plan: &Plan, open: usize) -> Progress {
         cells: open,
         complete: cells.len() - open - unsupported.len(),
         unsupported,
-        seconds: cells.iter().map(|cell| cell.seconds_left(&plan.sampling)).sum(),
+        duration: cells.iter().map(|cell| cell.duration_left(plan)).sum(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::facts::cpu_list;
 
 /// More than any file of `/proc`, `/sys` or a package list holds; what is longer is cut.
-const LONGEST: u64 = 64 << 20;
+pub(crate) const LONGEST: u64 = 64 << 20;
 
 /// Why something of the system could not be read.
 #[derive(Debug, thiserror::Error)]

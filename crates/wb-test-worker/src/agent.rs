@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use wb_agent::clock::Reading;
 use wb_agent::protocol::{CapturedOutput, Command, Ended, Place, Ran, Request, Spawned, Stream};
 use wb_agent::worker::{Teardown, Tool};
-use wb_agent::{Connection, Fault, Holder, LeftBehind, Reply, Worker, WorkerError};
+use wb_agent::{Announced, Connection, Controller, Fault, Holder, LeftBehind, Reply, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
@@ -92,6 +92,17 @@ impl FakeAgent {
     /// Decides what the teardown of every group comes to from now on.
     pub fn set_teardown(&self, teardown: Teardown) {
         self.state().teardown = teardown;
+    }
+
+    /// What it announces of a run of this process; by its name another one than what other agents announce.
+    pub fn holder(&self) -> Holder {
+        let agent = self.0.name.as_str().bytes().fold(1, |sum, byte| sum * 31 + u32::from(byte));
+        Holder { controller: Controller::this(), agent, since: jiff::Timestamp::UNIX_EPOCH }
+    }
+
+    /// Decides what other agents have announced on its machine from now on.
+    pub fn set_announced(&self, announced: Vec<Holder>) {
+        self.state().announced = announced;
     }
 
     /// Decides what every recording of telemetry holds from now on.
@@ -221,7 +232,7 @@ impl FakeAgent {
                 let (other_runs, _) = value(Vec::<Holder>::new())?;
                 Ok((other_runs, telemetry))
             }
-            Request::Announce { .. } => value(Vec::<Holder>::new()),
+            Request::Announce { .. } => value(Announced { own: self.holder(), others: self.state().announced.clone() }),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::worker::{Ending, Teardown};
-use wb_agent::{EntryKind, Fault, FileEntry};
+use wb_agent::{EntryKind, Fault, FileEntry, Holder};
 use wb_model::Nanos;
 use wb_sys::telemetry::Telemetry;
 
@@ -18,6 +18,7 @@ pub(crate) struct State {
     processes: BTreeMap<u32, Running>,
     pub(crate) teardown: Teardown,
     pub(crate) telemetry: Telemetry,
+    pub(crate) announced: Vec<Holder>,
     pub(crate) lost: Option<String>,
 }
 

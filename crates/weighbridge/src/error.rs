@@ -167,6 +167,9 @@ impl Diagnostic for Error {
             Self::Run(wb_run::RunError::OtherWorkers { .. } | wb_run::RunError::OtherMachine { .. }) => Some(Box::new(
                 "choose another folder with --into for these machines; `weighbridge compare` holds both against each other",
             )),
+            Self::Run(wb_run::RunError::SameMachine { worker, other }) => Some(Box::new(format!(
+                "name each machine once: drop `{worker}` or `{other}`; figures of both would be one machine's"
+            ))),
             Self::Run(wb_run::RunError::Redefined { .. }) => {
                 Some(Box::new("choose another folder with --into, or give this test an `id=` of its own"))
             }

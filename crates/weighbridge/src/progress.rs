@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wb_model::{CellId, Purpose, counted, unescaped};
 use wb_run::Progress;
 
-use crate::commands::lasting;
+use crate::commands::{estimate, lasting};
 use crate::console::Console;
 
 /// Whoever tells the user how a run goes on.
@@ -38,12 +38,17 @@ impl Watcher {
     /// Tells one thing.
     pub(crate) fn tell(&mut self, progress: &Progress) {
         match progress {
-            Progress::Started { cells, complete, unsupported, seconds } => {
+            Progress::Started { cells, complete, unsupported, duration } => {
                 self.cells = *cells;
                 self.begun = true;
                 self.line(&format!("recording in {}", self.folder.display()));
                 let already = if *complete > 0 { format!(", {complete} complete already") } else { String::new() };
-                self.line(&format!("{} to measure{already}; about {}", counted(*cells, "cell"), lasting(*seconds)));
+                let left = match (*cells, estimate(*duration)) {
+                    (0, _) => "nothing to measure".to_owned(),
+                    (_, None) => format!("{} to measure{already}", counted(*cells, "cell")),
+                    (_, Some(time)) => format!("{} to measure{already}; {time}", counted(*cells, "cell")),
+                };
+                self.line(&left);
                 for (cell, reason) in unsupported {
                     self.line(&format!("{}: unsupported: {reason}", name(cell)));
                 }

@@ -316,15 +316,17 @@ impl Agent {
         }
     }
 
-    /// Announces a run; the others that are under way.
-    fn announce(&self, controller: Controller) -> Result<Vec<Holder>, Fault> {
+    /// Announces a run, and finds the others that are under way.
+    fn announce(&self, controller: Controller) -> Result<Announced, Fault> {
         let folder = runs::folder();
         // One that was announced before is withdrawn first: its file has the same name.
         self.run.take();
+        let others = runs::announced(&folder, Kind::Run);
         let announced = Announcement::new(&folder, self.home.owner(), Kind::Run, controller.clone());
         let announcement = announced.map_err(|error| files::fault(folder.display(), &error))?;
+        let own = announcement.holder.clone();
         self.run.replace(Some((controller, announcement)));
-        Ok(self.other_runs())
+        Ok(Announced { own, others })
     }
 
     /// The runs of other controllers that are under way on this machine, for an agent that measures for one.

@@ -56,6 +56,8 @@ pub(super) fn folder() -> PathBuf {
 /// An announcement; withdrawn when this is dropped.
 #[derive(Debug)]
 pub(super) struct Announcement {
+    /// What it says.
+    pub(super) holder: Holder,
     path: PathBuf,
     _lock: File,
 }
@@ -65,15 +67,16 @@ impl Announcement {
     pub(super) fn new(folder: &Path, owner: Owner, kind: Kind, controller: Controller) -> io::Result<Self> {
         let [path, unfinished] = [kind.suffix(), "-new"].map(|suffix| folder.join(format!("{owner}{suffix}")));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&unfinished)?;
+        let holder = Holder::new(controller);
         // It gets its name when it is locked and whole: others lock for a moment what they find.
         let announced = flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(io::Error::from)
-            .and_then(|()| file.write_all(&serde_json::to_vec(&Holder::new(controller))?))
+            .and_then(|()| file.write_all(&serde_json::to_vec(&holder)?))
             .and_then(|()| fs::rename(&unfinished, &path));
         if let Err(error) = announced {
             return fs::remove_file(&unfinished).and(Err(error));
         }
-        Ok(Self { path, _lock: file })
+        Ok(Self { holder, path, _lock: file })
     }
 }
 
@@ -86,11 +89,17 @@ impl Drop for Announcement {
 
 /// The announcements of a kind in a folder, but for those of one controller.
 pub(super) fn others(folder: &Path, kind: Kind, but: &Controller) -> Vec<Holder> {
+    let mut found = announced(folder, kind);
+    found.retain(|holder| holder.controller != *but);
+    found
+}
+
+/// The announcements of a kind in a folder.
+pub(super) fn announced(folder: &Path, kind: Kind) -> Vec<Holder> {
     let is_of_kind = |name: &str| name.strip_suffix(kind.suffix()).is_some_and(|owner| Owner::of(owner).is_some());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let announced = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_of_kind));
     let mut found: Vec<Holder> = announced.filter_map(|entry| read(&entry.path())).collect();
-    found.retain(|holder| holder.controller != *but);
     found.sort();
     found
 }
@@ -152,6 +161,7 @@ mod tests {
         // Several agents of one controller are one run.
         let announcement = Announcement::new(here, owner, Kind::Run, anna.clone()).unwrap();
         assert_eq!(others(here, Kind::Run, &anna), []);
+        assert_eq!(announced(here, Kind::Run), [announcement.holder.clone()]);
         // What is left of a killed agent is locked by nobody.
         let left = here.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + Kind::Run.suffix());
         fs::copy(&announcement.path, &left).unwrap();

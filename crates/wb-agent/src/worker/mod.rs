@@ -188,12 +188,12 @@ impl Worker {
         self.changes().values().flatten().cloned().collect()
     }
 
-    /// Announces that a run of this controller is under way on it, until its agent ends; the runs of other controllers
-    /// that are under way there too.
+    /// Announces that a run of this controller is under way on it, until its agent ends; finds those that other agents
+    /// have announced there.
     ///
     /// # Errors
     /// When it cannot be announced: nothing can be written into the worker's folder for temporary files.
-    pub async fn announce(&self, controller: Controller) -> Result<Vec<Holder>, WorkerError> {
+    pub async fn announce(&self, controller: Controller) -> Result<Announced, WorkerError> {
         self.ask(Request::Announce { controller }).await
     }
 

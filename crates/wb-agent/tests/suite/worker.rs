@@ -243,18 +243,24 @@ fn runs_of_two_controllers_on_one_machine_see_each_other_until_they_end() {
         // Others may measure on this machine while this is tested.
         let sees = |seen: Vec<Holder>, other: &Controller| seen.iter().any(|holder| holder.controller == *other);
         let announced = one.announce(anna.clone()).await.unwrap();
-        assert!(!sees(announced.clone(), &anna) && !sees(announced, &bert));
+        assert_eq!(announced.own.controller, anna);
+        assert!(!sees(announced.others.clone(), &anna) && !sees(announced.others, &bert));
         let group = one.group().await.unwrap();
         let alone = group.record(Nanos(1_000_000_000)).await.unwrap();
         assert!(!sees(alone.finish().await.unwrap().other_runs, &bert));
 
         let other = Worker::local(Path::new(AGENT)).await.unwrap();
         let together = group.record(Nanos(1_000_000_000)).await.unwrap();
-        assert!(sees(other.announce(bert.clone()).await.unwrap(), &anna));
+        assert!(sees(other.announce(bert.clone()).await.unwrap().others, &anna));
         assert!(sees(together.finish().await.unwrap().other_runs, &bert));
         let together = group.record(Nanos(1_000_000_000)).await.unwrap();
         other.close().await.unwrap();
         assert!(sees(together.finish().await.unwrap().other_runs, &bert));
-        assert!(!sees(one.announce(anna).await.unwrap(), &bert));
+        let again = one.announce(anna.clone()).await.unwrap();
+        assert!(!sees(again.others, &bert));
+        // Another agent of one controller is on the same machine.
+        let twice = Worker::local(Path::new(AGENT)).await.unwrap();
+        assert!(twice.announce(anna).await.unwrap().others.contains(&again.own));
+        twice.close().await.unwrap();
     });
 }

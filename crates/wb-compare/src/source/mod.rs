@@ -3,6 +3,7 @@
 //! Files are read in parallel, each into a shape of its own ([`parsed`]); these are put together one after the other
 //! ([`merge`]), so that the outcome does not depend on which was read first.
 
+mod copies;
 mod merge;
 mod own;
 mod pairing;
@@ -25,6 +26,7 @@ use crate::unknown::{Unknown, names};
 use wb_model::{Sha256, counted};
 use wb_record::{RecordError, RunFolder};
 
+use copies::Contents;
 use merge::merge;
 use parsed::Parsed;
 pub use runperf::folder::Layout;
@@ -193,6 +195,7 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
         let mut build = Build { name: source.name.clone(), runs: Vec::new() };
         let mut seen = BTreeSet::new();
         let mut journals: BTreeMap<Sha256, &Path> = BTreeMap::new();
+        let mut contents_before: Vec<(Contents, &PathBuf)> = Vec::new();
         for path in &source.runs {
             if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
                 return Err(SourceError::Twice(path.clone()));
@@ -207,6 +210,16 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
                 && let Some(original) = journals.insert(journal, path)
             {
                 return Err(SourceError::Copy { path: path.clone(), original: original.to_owned() });
+            }
+            if folder.layout == Layout::RunPerf {
+                let unreadable = |source| SourceError::Unreadable { path: path.clone(), source };
+                let contents = Contents::of(path, &folder).map_err(unreadable)?;
+                for (before, original) in &contents_before {
+                    if contents.is_copy_of(before).map_err(unreadable)? {
+                        return Err(SourceError::Copy { path: path.clone(), original: PathBuf::clone(original) });
+                    }
+                }
+                contents_before.push((contents, path));
             }
             files.extend(folder.results.into_iter().map(|file| (place, file)));
             read.warnings.extend(folder.warnings);

@@ -46,7 +46,7 @@ pub(super) fn totals(outcome: &Outcome, style: Style) -> String {
 fn disturbed_samples(outcome: &Outcome) -> Option<String> {
     let [src, .., dst] = &outcome.builds[..] else { return None };
     let counts = [src, dst].into_iter().filter_map(|build| {
-        let SampleCounts { counted, disturbed } = build.samples?;
+        let SampleCounts { counted, disturbed } = build.samples.filter(|samples| samples.counted > 0)?;
         Some(format!("{disturbed} of {counted} in {}", build.name))
     });
     Some(counts.collect::<Vec<_>>().join(", ")).filter(|counts| !counts.is_empty())

@@ -24,6 +24,17 @@ fn each_workers_figures_stand_beside_those_of_all() {
     });
 }
 
+#[test]
+fn one_machine_under_two_names_is_not_measured() {
+    paused(async {
+        let bed = TestBed::with_workers(&["a", "b"], figures(steady));
+        bed.agents[1].set_announced(vec![bed.agents[0].holder()]);
+        let (end, _) = bed.run(&["figure"]).await;
+        let Err(error @ RunError::SameMachine { .. }) = end else { panic!("{end:?}") };
+        assert_eq!(error.to_string(), "`b` and `a` are the same machine");
+    });
+}
+
 /// Runs a cell on each of two workers, of which `b` is lost at the first request that matches: how the run ended, its
 /// warnings, and the outcomes of both cells.
 fn losing_b(

@@ -149,7 +149,13 @@ impl<'a> Pending<'a> {
     fn entry(&self, setting: &Setting<'_>) -> Change {
         let saved = self.change.dependents.iter().find(|saved| saved.path == setting.path);
         let before = saved.and_then(|saved| saved.value.clone());
-        Change { step: Step::setting(setting.path), before, dependents: Vec::new(), ..self.change.clone() }
+        Change {
+            step: Step::setting(setting.path),
+            before,
+            modified: None,
+            dependents: Vec::new(),
+            ..self.change.clone()
+        }
     }
 }
 

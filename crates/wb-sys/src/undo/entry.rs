@@ -20,6 +20,9 @@ pub struct Change {
     #[serde(with = "text")]
     #[schemars(with = "Option<String>")]
     pub before: Option<Vec<u8>>,
+    /// When a file was modified before, in nanoseconds since 1970; none where there was no file, and of other things.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<i64>,
     /// The settings that the system may reset when this one is changed, as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependents: Vec<Dependent>,
@@ -52,6 +55,18 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reset: Vec<Dependent>,
     },
+    /// What a change is to put back is something else: an earlier change of the same setting was undone before it.
+    Rebased {
+        number: u32,
+        #[serde(with = "text")]
+        before: Option<Vec<u8>>,
+        /// When the file was modified that is put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified: Option<i64>,
+        /// Which of its dependents; none where it is the setting itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dependent: Option<String>,
+    },
     /// It was put back, or left.
     Undone {
         number: u32,
@@ -71,6 +86,11 @@ pub enum Undone {
         /// What is there.
         found: String,
     },
+    /// It was changed again since, through this log: undoing that change puts back what was there before this one.
+    Superseded {
+        /// For whom it was changed again.
+        by: String,
+    },
     /// What it was a change of is no longer there, or a reboot has put it back.
     Gone,
 }
@@ -80,6 +100,7 @@ impl std::fmt::Display for Undone {
         match self {
             Self::Restored => f.write_str("it is as it was"),
             Self::Left { found } => write!(f, "left at `{found}`, since somebody else changed it"),
+            Self::Superseded { by } => write!(f, "changed again since by {by}, whose undoing puts it back"),
             Self::Gone => f.write_str("gone, or put back by a reboot"),
         }
     }

@@ -178,6 +178,7 @@ impl UndoLog {
         wanted: Option<&[u8]>,
         dependents: &[String],
     ) -> Result<Option<Vec<Reset>>, UndoError> {
+        step.check(&self.root, wanted)?;
         let before = step.state(&self.root)?;
         if step.is_same(before.as_deref(), wanted) {
             return Ok(None);
@@ -186,7 +187,8 @@ impl UndoLog {
         let others = dependents.iter().filter(|path| Step::setting(*path) != step);
         let saved = dependents::save(&self.root, others);
         let (boot, by) = (self.boot.clone(), self.by.clone());
-        let change = Change { number, boot, by, step: step.clone(), before, dependents: saved.clone() };
+        let modified = step.modified(&self.root);
+        let change = Change { number, boot, by, step: step.clone(), before, modified, dependents: saved.clone() };
         self.store.append(&Line::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, Known { change, made: None });
@@ -235,7 +237,14 @@ impl UndoLog {
     /// Undoes one change, and adds what became of it and of its dependents.
     fn undo(&mut self, number: u32, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
         let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
-        let how = self.put_back(&known, undone)?;
+        let how = match self.hand_on(&known)? {
+            None => self.put_back(&known, undone)?,
+            Some(by) => {
+                let how = Undone::Superseded { by };
+                undone.push((known.change, how.clone()));
+                how
+            }
+        };
         self.changes.remove(&number);
         if self.changes.is_empty() {
             self.store.remove()?;
@@ -245,6 +254,59 @@ impl UndoLog {
             let _ = self.store.append(&Line::Undone { number, how });
         }
         Ok(())
+    }
+
+    /// Has later changes of the same settings put back what this one was to put back, the setting itself and its
+    /// dependents; for whom the setting itself was changed again, if it was.
+    fn hand_on(&mut self, known: &Known) -> Result<Option<String>, UndoError> {
+        let Known { change, made } = known;
+        let is_gone = change.step.is_volatile() && change.boot != self.boot;
+        if is_gone {
+            return Ok(None);
+        }
+        let after = made.as_ref().map(|made| made.after.clone());
+        let by = self.rebase(change.number, &change.step, after, (change.before.clone(), change.modified))?;
+        for Dependent { path, value } in &change.dependents {
+            let now = made.as_ref().map(|made| {
+                let reset = made.reset.iter().find(|reset| reset.path == *path);
+                reset.map_or_else(|| value.clone(), |reset| reset.value.clone())
+            });
+            self.rebase(change.number, &Step::setting(path), now, (value.clone(), None))?;
+        }
+        Ok(by)
+    }
+
+    /// Has the first later change that saved a step's state put back `before` (with the time at which a file was
+    /// modified), where it had saved what an earlier change had made of it (`after`; none where that is not known); for
+    /// whom it changed the step itself, if it did.
+    fn rebase(
+        &mut self,
+        number: u32,
+        step: &Step,
+        after: Option<Option<Vec<u8>>>,
+        (before, modified): (Option<Vec<u8>>, Option<i64>),
+    ) -> Result<Option<String>, UndoError> {
+        let is_ours =
+            |saved: &Option<Vec<u8>>| after.as_ref().is_none_or(|it| step.is_same(it.as_deref(), saved.as_deref()));
+        for (later, Known { change, .. }) in self.changes.range_mut(number + 1..) {
+            let is_itself = change.step == *step;
+            let dependent = change.dependents.iter_mut().find(|saved| Step::setting(&saved.path) == *step);
+            let (saved, path) = match dependent {
+                _ if is_itself => (&mut change.before, None),
+                Some(Dependent { path, value }) => (value, Some(path.clone())),
+                None => continue,
+            };
+            if !is_ours(saved) {
+                return Ok(None);
+            }
+            self.store.append(&Line::Rebased { number: *later, before: before.clone(), modified, dependent: path })?;
+            *saved = before;
+            if is_itself {
+                change.modified = modified;
+            }
+            return Ok(is_itself.then(|| change.by.clone()));
+        }
+        Ok(None)
     }
 
     fn put_back(&self, known: &Known, undone: &mut Vec<(Change, Undone)>) -> Result<Undone, UndoError> {
@@ -274,6 +336,7 @@ impl UndoLog {
             step.set(&self.root, before.as_deref(), &self.lock)?;
             step.require(&self.root, before.as_deref())?;
         }
+        step.set_modified(&self.root, change.modified)?;
         let how = done(Undone::Restored);
         dependents.restore(&self.root, &self.lock, undone)?;
         Ok(how)
@@ -302,6 +365,17 @@ fn known(lines: Vec<Line>) -> (BTreeMap<u32, Known>, u32) {
             Line::Made { number, after, reset } => {
                 if let Some(known) = changes.get_mut(&number) {
                     known.made = Some(Made { after, reset });
+                }
+            }
+            Line::Rebased { number, before, modified, dependent } => {
+                let change = changes.get_mut(&number).map(|known: &mut Known| &mut known.change);
+                match (change, dependent) {
+                    (None, _) => {}
+                    (Some(change), None) => (change.before, change.modified) = (before, modified),
+                    (Some(change), Some(path)) => {
+                        let saved = change.dependents.iter_mut().find(|saved| saved.path == path);
+                        saved.into_iter().for_each(|saved| saved.value.clone_from(&before));
+                    }
                 }
             }
             Line::Undone { number, .. } => drop(changes.remove(&number)),

@@ -133,6 +133,82 @@ fn a_file_keeps_its_owner_and_permissions_and_leaves_nothing_beside_it() {
 }
 
 #[test]
+fn a_file_that_is_put_back_has_its_time_and_attributes() {
+    let (folder, root) = machine();
+    put(folder.path(), "/etc/there", "old");
+    let full = folder.path().join("etc/there");
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_577_836_800_123_456_789);
+    fs::File::options().write(true).open(&full).unwrap().set_modified(then).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(&full, "user.label", b"ours", flags).unwrap();
+    let label = || {
+        let mut value = [0; 16];
+        let length = rustix::fs::getxattr(&full, "user.label", &mut value[..]).unwrap();
+        String::from_utf8_lossy(&value[..length]).into_owned()
+    };
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
+    assert_eq!(label(), "ours");
+    assert_ne!(fs::metadata(&full).unwrap().modified().unwrap(), then);
+    log.revert().unwrap();
+    assert_eq!((label().as_str(), fs::metadata(&full).unwrap().modified().unwrap()), ("ours", then));
+}
+
+#[test]
+fn what_is_no_regular_file_of_one_name_is_not_replaced() {
+    let (folder, root) = machine();
+    put(folder.path(), "/etc/real", "old");
+    put(folder.path(), "/etc/one", "text");
+    let at = |path: &str| folder.path().join(path);
+    std::os::unix::fs::symlink("real", at("etc/link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", at("etc/dangling")).unwrap();
+    fs::hard_link(at("etc/one"), at("etc/other")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("etc/fifo"), 0o600.into()).unwrap();
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    let ours = "/var/lib/weighbridge/undo/log.jsonl";
+    for (path, why) in [
+        ("/etc/link", "it is a symbolic link to `real`: name the file itself"),
+        ("/etc/dangling", "it is a symbolic link to `nowhere`: name the file itself"),
+        ("/etc/fifo", "it is no regular file"),
+        ("/etc/other", "it has 2 names (hard links), and replacing it would part them"),
+        (ours, "/var/lib/weighbridge is where this program notes what it changes"),
+    ] {
+        let step = Step::File { path: path.to_owned(), mode: 0o644 };
+        assert_eq!(step.refusal(&root).map(|refusal| refusal.to_string()).as_deref(), Some(why));
+        let error = log.change(step, Some(b"new")).unwrap_err();
+        assert_eq!(error.to_string(), format!("`{path}` cannot be set to `new`: {why}"));
+    }
+    assert_eq!(log.open_changes().count(), 0);
+    assert_eq!(
+        (get(folder.path(), "/etc/real").as_str(), fs::read_link(at("etc/link")).unwrap().to_str()),
+        ("old", Some("real"))
+    );
+}
+
+#[test]
+fn a_change_below_another_one_is_put_back_when_that_is() {
+    let (folder, root) = machine();
+    put(folder.path(), "/etc/set", "found");
+    let step = || Step::setting("/etc/set");
+    let mut log = UndoLog::open(&root, "run").unwrap();
+    log.change(step(), Some(b"of the run")).unwrap();
+    drop(log);
+    let mut log = UndoLog::open(&root, "tune").unwrap();
+    log.change(step(), Some(b"of tune")).unwrap();
+    drop(log);
+    // The next run puts back what the killed one has changed.
+    let mut log = UndoLog::open(&root, "run").unwrap();
+    let undone = log.revert_where(|change| change.by == "run").unwrap();
+    let by = "tune".to_owned();
+    assert_eq!(undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), [Undone::Superseded { by }]);
+    assert_eq!(get(folder.path(), "/etc/set"), "of tune");
+    drop(log);
+    let mut log = UndoLog::open(&root, "tune").unwrap();
+    assert_eq!(self::undone(&mut log), [Undone::Restored]);
+    assert_eq!(get(folder.path(), "/etc/set"), "found");
+}
+
+#[test]
 fn a_file_that_is_made_has_the_permissions_that_were_asked_for_whatever_the_umask() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, root) = machine();

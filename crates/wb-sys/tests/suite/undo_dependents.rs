@@ -130,6 +130,19 @@ fn a_dependent_that_somebody_else_set_meanwhile_is_left_and_reported() {
 }
 
 #[test]
+fn a_dependent_that_was_changed_through_the_log_is_restored_with_that_change() {
+    let queue = Queue::new();
+    queue.switch(&mut queue.open(), "none").unwrap();
+    let mut tune = UndoLog::open(&queue.root(), "tune").unwrap();
+    tune.change(Step::setting(DEPTH), Some(b"64")).unwrap();
+    drop(tune);
+    queue.open().revert_where(|change| change.by == "a test").unwrap();
+    assert_eq!(queue.holds(), ["deadline", "64", "123", "77"]);
+    queue.open().revert().unwrap();
+    assert_eq!(queue.holds(), ODD.map(str::to_owned));
+}
+
+#[test]
 fn a_dependent_that_cannot_be_restored_is_named_and_the_rest_is_restored_and_reported() {
     let queue = Queue::new();
     fs::write(queue.full("/other"), "1\n").unwrap();

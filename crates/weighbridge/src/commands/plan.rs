@@ -14,7 +14,7 @@ use wb_run::Crew;
 
 use super::crew::{Hosts, Ready, close, hosts, preflights, profiles};
 use super::what::{Asked, asked};
-use super::{lasting, print_json, print_text, publish, runtime};
+use super::{estimate, lasting, print_json, print_text, publish, runtime};
 use crate::cli::{HostFlags, PlanArgs};
 use crate::console::Console;
 use crate::error::Error;
@@ -192,17 +192,13 @@ fn drawn(planned: &Planned, console: &Console) -> String {
 
 /// How long all cells take, as far as that can be estimated.
 fn total(plan: &Plan) -> String {
-    let Duration { least, most } = plan.duration();
+    let estimated = estimate(plan.duration());
     let open = plan.cells.iter().filter(|cell| cell.unsupported.is_none() && !cell.is_estimated).count();
-    let estimated = match (lasting(least.seconds()), lasting(most.seconds())) {
-        (least, most) if least == most => format!("about {least}"),
-        (least, most) => format!("about {least} with the fewest samples, {most} with the most"),
-    };
     const UNKNOWN: &str = "of unknown duration (no `estimate` in the definition)";
-    match (open, least.0) {
-        (0, _) => estimated,
-        (_, 0) => UNKNOWN.to_owned(),
-        (open, _) => format!("{estimated}, and {} {UNKNOWN}", counted(open, "cell")),
+    match (open, estimated) {
+        (0, estimated) => estimated.unwrap_or_else(|| "about no time".to_owned()),
+        (_, None) => UNKNOWN.to_owned(),
+        (open, Some(estimated)) => format!("{estimated}, and {} {UNKNOWN}", counted(open, "cell")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `weighbridge run`.
 
 use wb_model::{Unit, counted};
+use wb_plan::Duration;
 use wb_run::RunEnd;
 
 use super::measure::{Measuring, folder};
@@ -35,6 +36,15 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
         _ => {}
     }
     Ok(measured.exit().unwrap_or(Exit::Fine))
+}
+
+/// How long measuring takes, from its least to its most; none where no cell has an estimate.
+pub(crate) fn estimate(Duration { least, most }: Duration) -> Option<String> {
+    match (lasting(least.seconds()), lasting(most.seconds())) {
+        _ if least.0 == 0 => None,
+        (least, most) if least == most => Some(format!("about {least}")),
+        (least, most) => Some(format!("about {least} with the fewest samples, {most} with the most")),
+    }
 }
 
 /// A time for people.

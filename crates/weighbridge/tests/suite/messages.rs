@@ -74,7 +74,7 @@ fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
     assert_snapshot!(lab.weighbridge("compare own perf").seen(), @r"
     exit 4
     error: `own` is a run of Weighbridge and `perf` is a result folder of run-perf: they name their checks differently and have none in common
-    help: compare two runs of one kind: measure both sides with `weighbridge run`, or both with run-perf
+    help: name builds of one kind: measure all with `weighbridge run`, or all with run-perf
     ");
     let ran = lab.weighbridge("compare perf own");
     assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.seen());

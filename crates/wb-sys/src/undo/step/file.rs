@@ -6,11 +6,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr, listxattr};
+use rustix::io::Errno;
 
 use crate::SysRoot;
+use crate::root::LONGEST;
 
 use super::Refusal;
+
+/// Where this program keeps what it notes of a machine.
+const OURS: &str = "/var/lib/weighbridge";
 
 /// Writes a value in one go: the kernel takes each as a value of its own, whole or not at all. In a made root that is
 /// putting a file in another's place.
@@ -31,6 +36,7 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
         Ok(old) => {
             fchown(&file, Some(old.uid()), Some(old.gid()))?;
             file.set_permissions(old.permissions())?;
+            copy_attributes(full, &file)?;
         }
         // Exactly these, whatever the umask.
         Err(_) => file.set_permissions(Permissions::from_mode(mode))?,
@@ -38,6 +44,61 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, full)
+}
+
+/// Gives a file the extended attributes of another: its access control list and its label among them.
+fn copy_attributes(from: &Path, to: &fs::File) -> io::Result<()> {
+    let mut names = vec![0; ATTRIBUTES];
+    let length = match listxattr(from, &mut names[..]) {
+        Err(Errno::NOTSUP) => return Ok(()),
+        length => length?,
+    };
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0; ATTRIBUTES];
+        let length = getxattr(from, name, &mut value[..])?;
+        fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// The most bytes that the names of a file's attributes, or the value of one, can have (XATTR_LIST_MAX and XATTR_SIZE_MAX
+/// of the kernel's limits.h).
+const ATTRIBUTES: usize = 65536;
+
+/// When a file was modified, in nanoseconds since 1970.
+pub(super) fn modified(full: &Path) -> io::Result<i64> {
+    let metadata = fs::symlink_metadata(full)?;
+    Ok(metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()))
+}
+
+/// Sets when a file was modified, in nanoseconds since 1970.
+pub(super) fn set_modified(full: &Path, modified: i64) -> io::Result<()> {
+    let time = std::time::Duration::from_nanos(modified.unsigned_abs());
+    let epoch = std::time::SystemTime::UNIX_EPOCH;
+    let time = if modified < 0 { epoch - time } else { epoch + time };
+    fs::File::open(full)?.set_modified(time)
+}
+
+/// Why a file cannot be replaced and put back as it was; none where it can, or is not there.
+pub(super) fn irregular(root: &SysRoot, path: &str) -> Option<String> {
+    if Path::new(path).starts_with(OURS) {
+        return Some(format!("{OURS} is where this program notes what it changes"));
+    }
+    // What cannot be looked at is refused when it is read.
+    let full = root.path(path).ok()?;
+    let metadata = fs::symlink_metadata(&full).ok()?;
+    if metadata.is_symlink() {
+        let target =
+            fs::read_link(&full).map_or_else(|_| "another file".to_owned(), |to| format!("`{}`", to.display()));
+        return Some(format!("it is a symbolic link to {target}: name the file itself"));
+    }
+    if !metadata.is_file() {
+        return Some("it is no regular file".to_owned());
+    }
+    if metadata.nlink() > 1 {
+        return Some(format!("it has {} names (hard links), and replacing it would part them", metadata.nlink()));
+    }
+    (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and no more than {LONGEST} are saved", metadata.len()))
 }
 
 /// Why a file was not put there.
@@ -74,10 +135,8 @@ pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
     }
     match access(&full, Access::WRITE_OK) {
         Ok(()) => None,
-        Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-            only_root(root).or_else(|| other(format!("`{path}` may not be written")))
-        }
-        Err(rustix::io::Errno::ROFS) => other(format!("`{path}` is on a file system that is mounted read-only")),
+        Err(Errno::ACCESS | Errno::PERM) => only_root(root).or_else(|| other(format!("`{path}` may not be written"))),
+        Err(Errno::ROFS) => other(format!("`{path}` is on a file system that is mounted read-only")),
         Err(error) => other(format!("`{path}`: {}", io::Error::from(error))),
     }
 }

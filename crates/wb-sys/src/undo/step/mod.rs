@@ -149,7 +149,9 @@ impl Step {
     pub fn refusal(&self, root: &SysRoot) -> Option<Refusal> {
         match self {
             Self::Setting { path } => file::refusal(root, path),
-            Self::File { path, .. } => file::refusal(root, path).filter(|_| root.exists(path)),
+            Self::File { path, .. } => file::irregular(root, path)
+                .map(Refusal::Other)
+                .or_else(|| file::refusal(root, path).filter(|_| root.exists(path))),
             Self::Command { .. } => file::only_root(root),
             Self::Group { path, .. } => {
                 let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
@@ -158,6 +160,27 @@ impl Step {
             }
             Self::Moved { from, .. } => file::refusal(root, &format!("{from}/tasks")),
         }
+    }
+
+    /// Refuses what could not be put back as it was.
+    pub(super) fn check(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<(), StepError> {
+        match self {
+            Self::File { path, .. } => file::irregular(root, path).map_or(Ok(()), |why| Err(self.refused(wanted, why))),
+            _ => Ok(()),
+        }
+    }
+
+    /// When a file was modified, in nanoseconds since 1970; none where there is none, and of other things.
+    pub(super) fn modified(&self, root: &SysRoot) -> Option<i64> {
+        let Self::File { path, .. } = self else { return None };
+        // What cannot be read has no time that could be put back.
+        file::modified(&root.path(path).ok()?).ok()
+    }
+
+    /// Gives a file the time at which it was modified before.
+    pub(super) fn set_modified(&self, root: &SysRoot, modified: Option<i64>) -> Result<(), StepError> {
+        let (Self::File { path, .. }, Some(modified)) = (self, modified) else { return Ok(()) };
+        file::set_modified(&root.path(path)?, modified).map_err(|error| self.refused(None, error.to_string()))
     }
 
     /// Whether it is so already.

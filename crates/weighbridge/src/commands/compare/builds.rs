@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_compare::{AnyModel, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
+use wb_compare::{AnyModel, Build, Builds, Model, NoiseModel, Read, ReadOptions, Source, Statistic};
 use wb_record::RunFolder;
 
 use crate::cli::compare::BuildFlags;
@@ -70,9 +70,28 @@ fn distinct(sources: &mut [Source], typed: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses runs of this program beside results of run-perf that have no check in common with them: each would be missing.
+pub(super) fn require_one_kind(builds: &Builds) -> Result<(), Error> {
+    let has = |build: &Build, row| build.readings(row).next().is_some();
+    let layout = |build: &Build| build.runs.first().map(|run| run.layout);
+    let [first, others @ ..] = builds.list() else { return Ok(()) };
+    let is_strange =
+        |other: &&Build| layout(first) != layout(other) && !builds.rows().any(|row| has(first, row) && has(other, row));
+    let Some(other) = others.iter().find(is_strange) else { return Ok(()) };
+    let (Some(one), Some(another)) = (layout(first), layout(other)) else { return Ok(()) };
+    Err(Error::Nothing {
+        what: format!(
+            "`{}` is {one} and `{}` is {another}: they name their checks differently and have none in common",
+            first.name, other.name
+        ),
+        help: "name builds of one kind: measure all with `weighbridge run`, or all with run-perf".to_owned(),
+    })
+}
+
 /// Reads builds as they were typed, for what has no place for an error; tells what was odd.
 pub(super) fn read(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
     let Read { builds, warnings } = read_and_note(typed, flags, &[], console)?;
+    require_one_kind(&builds)?;
     match warnings.iter().find(|warning| warning.is_damage()) {
         None => Ok(builds),
         Some(damage) => Err(Error::FellShort {

@@ -13,7 +13,7 @@ use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_compare::{Build, Builds, Read, SampleCounts};
+use wb_compare::{Builds, Read, SampleCounts};
 use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};
@@ -52,7 +52,7 @@ const SCORES: [(&str, &[Status]); 6] = [
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let Read { builds: read, warnings } =
         builds::read_and_note(&args.builds, &args.read, &args.allow_different, console)?;
-    require_one_kind(&read)?;
+    builds::require_one_kind(&read)?;
     let (models, noise) = builds::models(&args.model, &read, console)?;
     if args.threshold == Threshold::OfNoise && noise.is_empty() {
         let what = "--threshold model takes a metric's threshold from a model of noise, and none is given".to_owned();
@@ -132,24 +132,6 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         0 => Exit::Fine,
         2 => Exit::Regression,
         _ => Exit::FellShort,
-    })
-}
-
-/// Refuses a run of this program against results of run-perf where no check is in both: each would be missing.
-fn require_one_kind(builds: &Builds) -> Result<(), Error> {
-    let [first, .., last] = builds.list() else { return Ok(()) };
-    let has = |build: &Build, row| build.readings(row).next().is_some();
-    let (Some(one), Some(other)) = (first.runs.first(), last.runs.first()) else { return Ok(()) };
-    if one.layout == other.layout || builds.rows().any(|row| has(first, row) && has(last, row)) {
-        return Ok(());
-    }
-    Err(Error::Nothing {
-        what: format!(
-            "`{}` is {} and `{}` is {}: they name their checks differently and have none in common",
-            first.name, one.layout, last.name, other.layout
-        ),
-        help: "compare two runs of one kind: measure both sides with `weighbridge run`, or both with run-perf"
-            .to_owned(),
     })
 }
 

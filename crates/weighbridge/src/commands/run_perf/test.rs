@@ -204,8 +204,8 @@ impl Pbench {
     /// The parameter of a name: `_` is `-`, `type` is `test-types`, and the beginning of one name alone is that name, as
     /// for pbench's scripts. What is none of pbench's stays as it is.
     fn param(&self, key: &str) -> (String, Kind) {
-        let key = key.replace('_', "-");
-        let name = if key == "type" || key == "types" { "test-types" } else { &key };
+        let dashed = key.replace('_', "-");
+        let name = if dashed == "type" || dashed == "types" { "test-types" } else { &dashed };
         let exact = self.own.iter().chain(self.params).find(|(one, _)| *one == name);
         let mut started = self.params.iter().filter(|(one, _)| one.starts_with(name));
         let found = exact.or_else(|| started.next().filter(|_| started.next().is_none()));
@@ -213,7 +213,7 @@ impl Pbench {
             // run-perf's name for the same.
             Some(("samples", kind)) if self.name == "linpack" => ("run-samples".to_owned(), *kind),
             Some((name, kind)) => ((*name).to_owned(), *kind),
-            None => (key, Kind::Plain),
+            None => (key.to_owned(), Kind::Plain),
         }
     }
 }
