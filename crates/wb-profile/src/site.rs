@@ -56,19 +56,29 @@ impl Site<'_> {
         WorkerName::new(&name).unwrap_or_else(|_| host.clone())
     }
 
-    /// The text of an asset: a file by its path or in the first of the folders that has it, `%(host)s` and `%(address)s`
-    /// in its name being the host's; or the text itself where it is no name.
-    pub(crate) fn asset(&self, name: &str) -> Result<String, Why> {
+    /// An asset: a file by its path or in the first of the folders that has it, `%(host)s` and `%(address)s` in its name
+    /// being the host's; or the text itself where it is no name.
+    pub(crate) fn asset(&self, name: &str) -> Result<Asset, Why> {
         if name.trim_start().starts_with('<') {
-            return Ok(name.to_owned());
+            return Ok(Asset { name: name.to_owned(), text: name.to_owned() });
         }
         let host = self.group.worker().name().to_string();
         let named = of_host(name, &host, self.address.map_or(&host, |address| &address.host));
         let within = self.assets.iter().map(|folder| folder.join(&named));
         let path = [PathBuf::from(&named)].into_iter().chain(within).find(|path| path.is_file());
         let path = path.unwrap_or_else(|| Path::new(&named).to_owned());
-        std::fs::read_to_string(&path).map_err(|source| Why::File { path: path.display().to_string(), source })
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(&path).map_err(|source| Why::File { path: name.clone(), source })?;
+        Ok(Asset { name, text })
     }
+}
+
+/// A file that belongs to a host.
+pub(crate) struct Asset {
+    /// Its path.
+    pub(crate) name: String,
+    /// What it holds.
+    pub(crate) text: String,
 }
 
 /// The name of an asset of a host.

@@ -141,7 +141,10 @@ pub(crate) fn place(cell: &CellResult) -> String {
         count if count > NAMED => format!("{}, … ({count} workers)", names.join(", ")),
         _ => names.join(" and "),
     };
-    let is_measured = !matches!(cell.outcome, CellOutcome::Unsupported { .. });
+    let is_measured = match cell.outcome {
+        CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => true,
+        CellOutcome::Failed { .. } | CellOutcome::Unsupported { .. } => false,
+    };
     let on = match cell.workers.len() {
         0 => String::new(),
         1 => format!(", on {names}"),

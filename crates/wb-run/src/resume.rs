@@ -143,11 +143,13 @@ fn machines<'a>(teams: &'a [Team], facts: &'a BTreeMap<WorkerName, Facts>) -> Ve
     names.into_iter().map(|name| (name.clone(), facts.get(&name))).collect()
 }
 
-/// Whether two are the same machine, as far as can be told: with the same processor in the same boot, or alike in another.
+/// Whether two are the same machine, as far as can be told: with the same name and processor in the same boot, or alike in
+/// another. Systems of several names in one boot are containers of one machine.
 fn is_same(one: Option<&Facts>, other: Option<&Facts>) -> bool {
     // One that is not there measures nothing.
     let (Some(one), Some(other)) = (one, other) else { return true };
-    (one.boot_id == other.boot_id && one.cpu_model == other.cpu_model) || shown(one) == shown(other)
+    let name = |facts: &Facts| (facts.boot_id.clone(), facts.hostname.clone(), facts.cpu_model.clone());
+    name(one) == name(other) || shown(one) == shown(other)
 }
 
 fn shown(facts: &Facts) -> String {

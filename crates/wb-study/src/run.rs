@@ -1,15 +1,15 @@
 //! A whole run, studied.
 
-use std::collections::btree_map::Entry;
+use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, Purpose, Sha256};
+use wb_model::{CellId, ProfileName, Purpose, Sha256};
 use wb_record::records::RESULTS;
-use wb_record::{CellDefinition, Event, History, Line, Records, RunFile, RunFolder, files};
-use wb_sys::environment::Environment;
+use wb_record::{CellDefinition, Entry, Event, History, Line, Records, RunFile, RunFolder, files};
+use wb_sys::environment::{Change, Environment};
 use wb_tests::Registry;
 
 use crate::StudyError;
@@ -55,7 +55,7 @@ fn study_records(run: &RunFolder, records: &Records, registry: &Registry) -> Res
     Ok(Study {
         run: info(run, head, &history, &clock, &cells),
         answers: solve(&cells, registry),
-        changes: changes(run, head.entries.len())?,
+        changes: changes(run, &head.entries)?,
         cells,
     })
 }
@@ -87,8 +87,8 @@ fn serials(run: &RunFolder, records: &Records, study: &Study) -> Result<BTreeMap
     let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
     for cell in &study.cells {
         let result = match serials.entry(run.serial(&cell.cell)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
+            btree_map::Entry::Occupied(known) => known.into_mut(),
+            btree_map::Entry::Vacant(new) => {
                 let records_sha256 = Some(records.sha256_of_serial(run, &cell.cell)?);
                 new.insert(SerialResult { records_sha256, cells: Vec::new() })
             }
@@ -143,8 +143,8 @@ fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, S
             path: run.serial(cell).join("definition.json").display().to_string(),
         };
         let known = match files.entry(run.serial(cell)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
+            btree_map::Entry::Occupied(known) => known.into_mut(),
+            btree_map::Entry::Vacant(new) => {
                 let cells = run.definitions(cell)?.cells.into_iter();
                 new.insert(cells.map(|definition| (definition.cell.clone(), definition)).collect())
             }
@@ -235,15 +235,28 @@ fn machines(entry: &wb_record::Entry) -> Vec<String> {
     names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// What the environments of all workers were before each entry and after it, where they differ.
-fn changes(run: &RunFolder, entries: usize) -> Result<Vec<EnvironmentChange>, StudyError> {
+/// What changed in the environments of all workers during each entry, and since the last entry of the same profile.
+fn changes(run: &RunFolder, entries: &[Entry]) -> Result<Vec<EnvironmentChange>, StudyError> {
+    let read = |name: &str| files::read_json::<Environment>(&run.environment(name));
     let mut all = Vec::new();
-    for entry in 0..entries {
-        for (worker, before) in run.worlds(entry as u32, "before") {
-            let read = |name: &str| files::read_json::<Environment>(&run.environment(name));
-            let after = before.replacen("-before", "-after", 1);
-            let (Some(before), Some(after)) = (read(&before)?, read(&after)?) else { continue };
-            all.extend(Environment::difference(&before, &after).into_iter().map(|change| EnvironmentChange {
+    for (at, entry) in entries.iter().enumerate() {
+        let earlier = entries[..at].iter().rposition(|earlier| profile(earlier) == profile(entry));
+        for (worker, name) in run.worlds(at as u32, "before") {
+            let at_other = |entry: usize, moment: &str| {
+                read(&name.replacen(&format!("world-{at}-before"), &format!("world-{entry}-{moment}"), 1))
+            };
+            let Some(before) = read(&name)? else { continue };
+            let mut changes = Vec::new();
+            if let Some(earlier) = earlier {
+                // Of an entry that was killed there is the beginning alone.
+                let last =
+                    at_other(earlier, "after")?.map_or_else(|| at_other(earlier, "before"), |last| Ok(Some(last)))?;
+                changes.extend(last.into_iter().flat_map(|last| Environment::difference(&last, &before)));
+                changes.retain(matters_to_later_samples);
+            }
+            changes
+                .extend(at_other(at, "after")?.into_iter().flat_map(|after| Environment::difference(&before, &after)));
+            all.extend(changes.into_iter().map(|change| EnvironmentChange {
                 worker: worker.clone(),
                 path: change.path,
                 before: change.before,
@@ -252,4 +265,15 @@ fn changes(run: &RunFolder, entries: usize) -> Result<Vec<EnvironmentChange>, St
         }
     }
     Ok(all)
+}
+
+fn profile(entry: &Entry) -> Option<&ProfileName> {
+    entry.cells.first().map(|cell| &cell.profile)
+}
+
+/// Whether a change between two entries can be one of what is measured. Their controllers may run in different cgroups, a
+/// reboot is no change of the system, and each looks up the programs of its own tests.
+fn matters_to_later_samples(change: &Change) -> bool {
+    let is_of_program = change.path.starts_with("tools/") && (change.before.is_none() || change.after.is_none());
+    !is_of_program && !change.path.starts_with("cgroup/") && change.path != "kernel/boot-id"
 }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wb_model::{CellId, Purpose, counted, unescaped};
 use wb_run::Progress;
 
-use crate::commands::{estimate, lasting};
+use crate::commands::{by_reason, estimate, lasting};
 use crate::console::Console;
 
 /// Whoever tells the user how a run goes on.
@@ -49,9 +49,9 @@ impl Watcher {
                     (_, Some(time)) => format!("{} to measure{already}; {time}", counted(*cells, "cell")),
                 };
                 self.line(&left);
-                for (cell, reason) in unsupported {
-                    self.line(&format!("{}: unsupported: {reason}", name(cell)));
-                }
+                let unsupported =
+                    unsupported.iter().map(|(cell, reason)| (name(cell), format!("unsupported: {reason}")));
+                by_reason(unsupported).iter().for_each(|line| self.line(line));
             }
             Progress::Noted(note) => self.line(note),
             Progress::Warned(what) => self.print(&format!("warning: {what}")),

@@ -35,7 +35,7 @@ use crate::clock::{Reading, monotonic_ns, wall_ns};
 use crate::frame::{self, FrameError};
 use crate::protocol::{Answer, Call, Fault, Hello, Request, VERSION};
 use crate::silence::Heard;
-use crate::terms::{Controller, Holder, Terms, Welcome};
+use crate::terms::{Announced, Controller, Holder, Terms, Welcome};
 use crate::worker::LeftBehind;
 
 use exclusive::Exclusive;

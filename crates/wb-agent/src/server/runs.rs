@@ -161,7 +161,7 @@ mod tests {
         // Several agents of one controller are one run.
         let announcement = Announcement::new(here, owner, Kind::Run, anna.clone()).unwrap();
         assert_eq!(others(here, Kind::Run, &anna), []);
-        assert_eq!(announced(here, Kind::Run), [announcement.holder.clone()]);
+        assert_eq!(announced(here, Kind::Run), std::slice::from_ref(&announcement.holder));
         // What is left of a killed agent is locked by nobody.
         let left = here.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + Kind::Run.suffix());
         fs::copy(&announcement.path, &left).unwrap();

@@ -48,6 +48,14 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
         Ok(_) => return LeftBehind::default(),
+        Err(error) if matches!(refused(&error), Fault::NotRoot) && is_changed_for_runs(root) => {
+            let what = vec!["settings or files, which only root may know".to_owned()];
+            let why = "a run of root's has changed this machine, and only root can put it back".to_owned();
+            return LeftBehind {
+                still_changed: Some(StillChanged { what, why, is_held: false }),
+                ..LeftBehind::default()
+            };
+        }
         Err(error) if matches!(refused(&error), Fault::NotRoot) => {
             let fault = format!("whether a run that was killed has left something changed is not known: {error}");
             tell(&format!("warning: {fault}"));
@@ -65,6 +73,11 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
         tell(&format!("note: a run that was killed had changed {what}: {how}"));
     });
     LeftBehind { put_back, still_changed: error.as_ref().map(changed), ..LeftBehind::default() }
+}
+
+/// Whether runs have changed a machine and not put it back, which every user may know.
+fn is_changed_for_runs(root: &SysRoot) -> bool {
+    UndoLog::changed_for(root).is_ok_and(|owners| owners.iter().any(|owner| owner == BY))
 }
 
 /// What runs have changed on a machine and not put back; nothing where the log cannot be read.

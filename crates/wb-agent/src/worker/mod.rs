@@ -24,7 +24,7 @@ use wb_sys::environment::tools::Asked;
 
 use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
 use crate::protocol::{FileEntry, Place, Request};
-use crate::terms::{Controller, Holder, Terms};
+use crate::terms::{Announced, Controller, Terms};
 
 pub use connection::{Connection, Reply};
 pub use error::WorkerError;

@@ -12,6 +12,7 @@ use crate::error::Why;
 use crate::host::run;
 use crate::image::{Base, Boot, Format};
 use crate::profile::{Guests, VirtType};
+use crate::site::Asset;
 
 /// What libosinfo knows that has virtio everywhere, where it is not said what the guest is.
 const ANY_LINUX: &str = "linux2022";
@@ -47,7 +48,8 @@ pub(crate) async fn xml(plan: &Plan<'_>, group: &Group) -> Result<String, Why> {
 ///
 /// # Errors
 /// When it names something else.
-pub(crate) fn filled(plan: &Plan<'_>, text: &str, file: &str) -> Result<String, Why> {
+pub(crate) fn filled(plan: &Plan<'_>, asset: &Asset) -> Result<String, Why> {
+    let Asset { name: file, text } = asset;
     let guests = plan.guests;
     let (cpus, memory) = (plan.size.cpus.to_string(), (plan.size.memory.0 >> 10).to_string());
     let values = [
@@ -61,7 +63,7 @@ pub(crate) fn filled(plan: &Plan<'_>, text: &str, file: &str) -> Result<String, 
         ("memory_kb", &memory),
         ("virt_type", plan.virt.name()),
     ];
-    let mut filled = text.to_owned();
+    let mut filled = text.clone();
     for (name, value) in values {
         filled = filled.replace(&format!("%({name})s"), value);
     }
@@ -70,7 +72,7 @@ pub(crate) fn filled(plan: &Plan<'_>, text: &str, file: &str) -> Result<String, 
         Some((_, rest)) => {
             let name = rest.split(')').next().unwrap_or_default();
             let all = values.map(|(name, _)| name).join(", ");
-            Err(Why::Xml { file: file.to_owned(), what: format!("`%({name})s` stands for nothing; there are {all}") })
+            Err(Why::Xml { file: file.clone(), what: format!("`%({name})s` stands for nothing; there are {all}") })
         }
     }
 }
@@ -254,7 +256,8 @@ mod tests {
             mac: "52:54:00:00:00:01",
             huge_pages: false,
         };
-        filled(&plan, xml, "guest.xml").map_err(|why| why.to_string())
+        let asset = Asset { name: "guest.xml".to_owned(), text: xml.to_owned() };
+        filled(&plan, &asset).map_err(|why| why.to_string())
     }
 
     const DISKS: &str = "<disk><source file='%(disk)s'/></disk><disk><source file=\"%(seed)s\"></source></disk>";

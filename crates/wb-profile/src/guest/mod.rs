@@ -137,7 +137,7 @@ pub(crate) async fn start(guests: &Guests, site: &Site<'_>) -> Result<Running, W
         };
         let xml = match &guests.xml {
             None => install::xml(&plan, group).await?,
-            Some(file) => install::filled(&plan, &site.asset(file)?, file)?,
+            Some(file) => install::filled(&plan, &site.asset(file)?)?,
         };
         worker.put(&definition, xml.as_bytes(), 0o600).await?;
         let started = Instant::now();
@@ -288,7 +288,7 @@ async fn definition(
         huge_pages: false,
     };
     match &guests.xml {
-        Some(file) => install::filled(&plan, &site.asset(file)?, file).map(drop),
+        Some(file) => install::filled(&plan, &site.asset(file)?).map(drop),
         None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
         None => install::check_extra(&plan, site.group).await,
     }

@@ -17,8 +17,11 @@ pub(crate) const CONNECTION: &str = "qemu:///system";
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 /// The state of a domain or network that runs.
 const THERE: &str = "there";
-/// Says whether a domain runs: a list that cannot be had is no empty one.
-const IS_RUNNING: &str = r#"all=$(virsh -q -c "$1" list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
+/// Says whether a domain runs, or has left its log when it ended by itself: a list that cannot be had is no empty one.
+const IS_THERE: &str = r#"
+all=$(virsh -q -c "$1" list --name) || exit
+printf '%s\n' "$all" | grep -qxF -- "$2" || [ -e "/var/log/libvirt/qemu/$2.log" ] && printf there || printf none
+"#;
 /// Starts a domain from a file, or ends it; one that ends by itself meanwhile has ended too. libvirt keeps a log of each
 /// domain for ever: that of one which is never seen again goes with it.
 const DOMAIN: &str = r#"
@@ -54,9 +57,11 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), Why> {
 pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), Why> {
     let step = Step::Command {
         name: format!("the guest {guest}"),
-        read: shell(IS_RUNNING, &[CONNECTION, domain]),
+        read: shell(IS_THERE, &[CONNECTION, domain]),
         write: shell(DOMAIN, &[CONNECTION, domain, xml, "{}"]),
     };
+    // Of a domain of this name in an earlier boot, which was killed with its host.
+    run(group, ["rm", "-f", &format!("/var/log/libvirt/qemu/{domain}.log")]).await?;
     group.change(step, Some(THERE.to_owned())).await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The log itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 
@@ -133,6 +133,7 @@ impl UndoLog {
             true => log.store.remove()?,
             false => log.store.mend()?,
         }
+        log.store.set_owners(&log.owners())?;
         Ok(log)
     }
 
@@ -143,6 +144,18 @@ impl UndoLog {
     pub fn changes(root: &SysRoot) -> Result<Vec<Change>, UndoError> {
         let (known, _) = known(Store::of(root)?.lines()?);
         Ok(known.into_values().map(|known| known.change).collect())
+    }
+
+    /// For whom a machine is changed; any user may know that.
+    ///
+    /// # Errors
+    /// When the log's folder leads elsewhere.
+    pub fn changed_for(root: &SysRoot) -> Result<Vec<String>, UndoError> {
+        Ok(Store::of(root)?.owners())
+    }
+
+    fn owners(&self) -> BTreeSet<&str> {
+        self.changes.values().map(|known| known.change.by.as_str()).collect()
     }
 
     /// Whether anything of a log is left on a machine, be it of somebody who was killed before a change or after the
@@ -189,6 +202,8 @@ impl UndoLog {
         let (boot, by) = (self.boot.clone(), self.by.clone());
         let modified = step.modified(&self.root);
         let change = Change { number, boot, by, step: step.clone(), before, modified, dependents: saved.clone() };
+        let owners = self.owners().into_iter().chain([self.by.as_str()]).collect();
+        self.store.set_owners(&owners)?;
         self.store.append(&Line::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, Known { change, made: None });
@@ -253,6 +268,8 @@ impl UndoLog {
             // Where the disk is full that stays unwritten: done twice it is the same.
             let _ = self.store.append(&Line::Undone { number, how });
         }
+        // One that stays too long keeps others from measuring until the log is opened again.
+        let _ = self.store.set_owners(&self.owners());
         Ok(())
     }
 

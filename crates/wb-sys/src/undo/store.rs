@@ -1,5 +1,6 @@
 //! Where the log lies, and how lines reach the disk.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -29,6 +30,9 @@ struct Header {
 
 /// It has what files held before, which is not for everybody.
 const PRIVATE: u32 = 0o600;
+
+/// For whom a machine is changed is for everybody: others must not measure it.
+const PUBLIC: u32 = 0o644;
 
 /// The folder of a machine's log.
 #[derive(Debug)]
@@ -131,6 +135,34 @@ impl Store {
     fn sync_folders(&self, new: bool) -> io::Result<()> {
         let mut folders = self.folder.ancestors().take(if new { 3 } else { 1 });
         folders.try_for_each(|folder| File::open(folder)?.sync_all())
+    }
+
+    /// For whom the machine is changed, which every user may know; nobody where that is not written down.
+    pub(super) fn owners(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.owners_file()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Writes down for whom the machine is changed.
+    pub(super) fn set_owners(&self, owners: &BTreeSet<&str>) -> Result<(), UndoError> {
+        let path = self.owners_file();
+        if owners.iter().copied().eq(self.owners()) {
+            return Ok(());
+        }
+        if owners.is_empty() {
+            return fs::remove_file(&path).map_err(io_error("remove", &path));
+        }
+        let text: String = owners.iter().map(|owner| format!("{owner}\n")).collect();
+        let write = || {
+            fs::write(&path, text)?;
+            // Whatever the umask.
+            fs::set_permissions(&path, fs::Permissions::from_mode(PUBLIC))
+        };
+        write().map_err(io_error("write", &path))
+    }
+
+    fn owners_file(&self) -> PathBuf {
+        self.folder.join("owners")
     }
 
     /// Removes the folders, where they hold nothing: else the system refuses to.

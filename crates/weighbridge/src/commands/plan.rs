@@ -14,7 +14,7 @@ use wb_run::Crew;
 
 use super::crew::{Hosts, Ready, close, hosts, preflights, profiles};
 use super::what::{Asked, asked};
-use super::{estimate, lasting, print_json, print_text, publish, runtime};
+use super::{by_reason, estimate, lasting, print_json, print_text, publish, runtime};
 use crate::cli::{HostFlags, PlanArgs};
 use crate::console::Console;
 use crate::error::Error;
@@ -173,8 +173,8 @@ fn drawn(planned: &Planned, console: &Console) -> String {
         table.row(vec![cell.id.to_string().into(), key.into(), samples(cell, plan).into(), each.into(), time.into()]);
     }
     let mut text = table.draw(console.out);
-    let unsupported = plan.cells.iter().filter_map(|cell| Some((cell, cell.unsupported.as_ref()?)));
-    text += &section("cannot be measured here", unsupported.map(|(cell, why)| format!("{}: {why}", cell.id)));
+    let unsupported = plan.cells.iter().filter_map(|cell| Some((cell.id.to_string(), cell.unsupported.clone()?)));
+    text += &section("cannot be measured here", by_reason(unsupported).into_iter());
     text += &section("guests", planned.guests.iter().flat_map(guests));
     text += &section("left out", left_out(plan));
     text += &section("the machine decides", open(plan));

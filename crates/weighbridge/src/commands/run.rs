@@ -55,3 +55,19 @@ pub(crate) fn lasting(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
+
+/// A line for each reason with the cells that it holds for, `CELL and 3 others: REASON`, in the order of the first ones.
+pub(crate) fn by_reason(cells: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let mut reasons: Vec<(String, String, usize)> = Vec::new();
+    for (cell, reason) in cells {
+        match reasons.iter_mut().find(|(_, known, _)| *known == reason) {
+            Some((_, _, others)) => *others += 1,
+            None => reasons.push((cell, reason, 0)),
+        }
+    }
+    let line = |(cell, reason, others): (String, String, usize)| match others {
+        0 => format!("{cell}: {reason}"),
+        others => format!("{cell} and {}: {reason}", counted(others, "other")),
+    };
+    reasons.into_iter().map(line).collect()
+}

@@ -139,7 +139,7 @@ fn revert(args: &RevertArgs) -> Result<Exit, Error> {
             Undone::Left { found } => {
                 format!("{what}: left at `{found}`, since somebody else changed it; it was {before}\n")
             }
-            Undone::Superseded { .. } => format!("{what}: {how}\n"),
+            how @ Undone::Superseded { .. } => format!("{what}: {how}\n"),
             Undone::Gone => format!("{what}: gone, or put back by a reboot\n"),
         }
     };

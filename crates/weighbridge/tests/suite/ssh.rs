@@ -219,7 +219,7 @@ fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
         weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let still = format!("; still changed: {}, the flag\nhelp: `weighbridge profile revert`", file.display());
-    let warned = ran.err.contains("warning: `host1`: its agent has ended, and another one cannot be started: ");
+    let warned = ran.err.contains("warning: `host1`: its agent cannot be reached, and another one cannot be started: ");
     assert!(warned && ran.err.contains(&still), "{}", ran.seen());
     assert!(flag.exists());
     std::fs::remove_file(lab.path("gone")).unwrap();

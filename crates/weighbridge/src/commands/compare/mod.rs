@@ -13,7 +13,7 @@ use wb_compare::source::EMULATED;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::unknown::check_directions;
-use wb_compare::{Builds, Read, SampleCounts};
+use wb_compare::{Read, SampleCounts};
 use wb_report::compare::{Averages, Shown, checks_csv, groups_csv, junit, markdown, text};
 
 use super::{print_json, print_text, write_file};

@@ -39,7 +39,7 @@ impl Hosts {
     pub(super) async fn start_agent(&self, name: &WorkerName, changed: Vec<String>) -> Result<Worker, StillChanged> {
         let unknown = |error: Error| StillChanged {
             what: changed.clone(),
-            why: format!("its agent has ended, and another one cannot be started: {error}"),
+            why: format!("its agent cannot be reached, and another one cannot be started: {error}"),
             is_held: false,
         };
         let host = self.others.iter().find(|host| host.name == *name);
