@@ -112,7 +112,7 @@ async fn run(
         Err(holder) => return Ok(frame::write(&mut output, &Welcome::Held(Some(holder)), &[]).await?),
     };
 
-    let agent = Rc::new(Agent::new(root)?);
+    let agent = Rc::new(Agent::new(root, terms.exclusive)?);
     frame::write(&mut output, &Welcome::Ready, &[]).await?;
     let silence = terms.silence.map(Duration::from);
     tokio::task::spawn_local(reaper::run(agent.clone(), children));
@@ -218,6 +218,8 @@ impl Done {
 /// Everything that an agent has made and not yet removed.
 struct Agent {
     root: SysRoot,
+    /// Whom it serves; none where that is the process that started it on this machine.
+    controller: Option<Controller>,
     home: Home,
     cgroups: Cgroups,
     groups: RefCell<BTreeMap<u32, Rc<LiveGroup>>>,
@@ -232,11 +234,13 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(root: SysRoot) -> Result<Self, AgentError> {
+    fn new(root: SysRoot, controller: Option<Controller>) -> Result<Self, AgentError> {
         let set_up = |what| move |source: io::Error| AgentError::SetUp { what, source };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(io::Error::from)
             .map_err(set_up("adopt orphaned processes"))?;
+        // Before its groups are found: with version 2 they are made inside.
+        tuning::enter_shield(&root);
         let cgroups = Cgroups::find(&root);
         cgroups.remove_stale(&root);
         groups::end_stale(&root);
@@ -244,6 +248,7 @@ impl Agent {
         let home = Home::new(&root).map_err(set_up("make its folder"))?;
         Ok(Self {
             root,
+            controller,
             home,
             cgroups,
             groups: RefCell::default(),
@@ -327,6 +332,17 @@ impl Agent {
         let own = announcement.holder.clone();
         self.run.replace(Some((controller, announcement)));
         Ok(Announced { own, others })
+    }
+
+    /// A run of another controller that is under way on this machine, whether this agent measures already or not.
+    fn run_of_another(&self) -> Option<Holder> {
+        let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().unsigned_abs());
+        // The controller of this machine has started its agent itself.
+        let is_ours = |holder: &Holder| match &self.controller {
+            Some(controller) => holder.controller == *controller,
+            None => Some(holder.controller.pid) == parent,
+        };
+        runs::announced(&runs::folder(), Kind::Run).into_iter().find(|holder| !is_ours(holder))
     }
 
     /// The runs of other controllers that are under way on this machine, for an agent that measures for one.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 
 use wb_knobs::KnobSet;
+use wb_knobs::knobs::shield;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
 use wb_sys::undo::{Change, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
@@ -101,8 +102,31 @@ fn put_back((change, how): (Change, Undone)) -> PutBack {
 
 /// The knobs that cannot be set so, and why.
 pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let refused = |(key, value): (&String, &String)| Some((key.clone(), settable(root, key, value).err()?.0));
+    let refused = |(key, value): (&String, &String)| {
+        Some((key.clone(), outside(key, value).or_else(|| Some(settable(root, key, value).err()?.0))?))
+    };
     knobs.iter().filter_map(refused).collect()
+}
+
+/// Why a knob cannot be set by an agent that runs: what is measured would be kept off the CPUs of a shield that is made
+/// after its agent was started.
+fn outside(key: &str, value: &str) -> Option<String> {
+    (key == SHIELD && value != "none").then(|| {
+        format!(
+            "what is measured would stay outside: `weighbridge tune apply {SHIELD}={value}` before the run measures inside"
+        )
+    })
+}
+
+/// The name of the knob that keeps CPUs free of programs.
+const SHIELD: &str = "shield";
+
+/// Enters the shield of this machine, if it has one: nothing else may run on its CPUs, and whatever is measured is started
+/// from here.
+pub(super) fn enter_shield(root: &SysRoot) {
+    if let Err(error) = shield::enter(root) {
+        tell(&format!("warning: some CPUs are shielded, and what is measured stays outside: {error}"));
+    }
 }
 
 impl Agent {
@@ -113,6 +137,9 @@ impl Agent {
         knobs: &BTreeMap<String, String>,
         strict: bool,
     ) -> Result<Vec<Tuned>, Fault> {
+        if let Some(why) = knobs.iter().find_map(|(key, value)| outside(key, value)) {
+            return Err(Fault::Refused { why });
+        }
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
         let knobs = wanted.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
         let set = KnobSet { name: BY.to_owned(), summary: String::new(), knobs };
@@ -140,6 +167,10 @@ impl Agent {
         let mut held = self.log.lock().await;
         // Another call may have torn it down while this one waited.
         let group = self.group(group)?;
+        if let (None, Some(other)) = (held.as_ref(), self.run_of_another()) {
+            let why = format!("another run measures on this machine as it is, and must not find it changed: {other}");
+            return Err(Fault::Refused { why });
+        }
         let (log, root) = (held.take(), self.root.clone());
         let changed = on_a_thread(move || {
             let mut log = log.map_or_else(|| UndoLog::open(&root, BY), Ok)?;

@@ -225,7 +225,7 @@ fn mistakes_name_the_nearest_right_spelling() {
     assert_eq!(said("t:thread=1").0, "`t` has no parameter `thread`");
     assert_eq!(said("t:thread=1").1, "did you mean `threads`?");
     assert_eq!(said("t:rw=raed").1, "did you mean `read`?");
-    assert_eq!(said("t:rw=raed").2, "`rw` takes read, write");
+    assert_eq!(said("t:rw=raed").2, "expected one of read, write");
     assert_eq!(said("u").2, "the tests are t");
     assert_eq!(said("t::x=1").0, "`t` has no stages");
     assert!(said("t:threads=0").0.contains("below the least"));

@@ -68,6 +68,12 @@ fn two_runs_at_one_time_warn_of_each_other_and_record_it() {
     assert_eq!(second.err.matches(warning).count(), 1, "{}", second.seen());
     assert_eq!(disturbed(&lab, "B", one), (6, 6));
 
+    // The first one measures the machine as it is.
+    let changing = lab.weighbridge(&format!("run steady:knobs.drop-caches=all --into K {QUICK}"));
+    assert_ne!(changing.code, 0, "{}", changing.seen());
+    let refused = "another run measures on this machine as it is, and must not find it changed: ";
+    assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.seen());
+
     std::fs::write(flag("go"), "").unwrap();
     let first = finished(first);
     assert_eq!(first.code, 0, "{}", first.seen());

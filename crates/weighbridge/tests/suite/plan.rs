@@ -30,7 +30,7 @@ fn a_mistake_in_a_plan_is_shown_where_it_stands() {
     lab.write("my.toml", "name = \"my\"\n\n[[test]]\nname = \"fio\"\nrw = [\"read\", \"raed\"]\n");
     let ran = lab.weighbridge("plan --plan my.toml");
     assert_eq!(ran.code, 1);
-    for part in ["my.toml:5:15", "did you mean `read`?", "help: `test-types` takes read, write"] {
+    for part in ["my.toml:5:15", "did you mean `read`?", "help: expected one of read, write"] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
 }

@@ -17,6 +17,9 @@ look() {
 look before
 weighbridge tune apply shield=1 || exit 8
 look shielded
+weighbridge run himeno:grid=XS,threads=1 --samples 1 --warm-up 0 --min-time 1ms \
+    --tool 'cat /proc/self/status' --into /run/inside -q >/dev/null
+echo "seen measured: $? on $(grep -rh Cpus_allowed_list /run/inside | cut -f 2 | sort -u)"
 weighbridge tune apply shield=0-1; echo "seen all: $?"
 weighbridge tune revert || exit 7
 look after
@@ -37,5 +40,5 @@ fn cpus_are_shielded_by_a_partition_and_given_back() {
     println!("{}", outcome.output);
     assert_eq!(outcome.status, 0);
     let seen: Vec<&str> = outcome.output.lines().filter_map(|line| line.strip_prefix("seen ")).map(str::trim).collect();
-    assert_eq!(seen, ["before: 0-1, none,", "shielded: 0, root, cpuset", "all: 3", "after: 0-1, none,"]);
+    assert_eq!(seen, ["before: 0-1, none,", "shielded: 0, root, cpuset", "measured: 0 on 1", "all: 3", "after: 0-1, none,"]);
 }
