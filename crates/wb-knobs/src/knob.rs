@@ -95,6 +95,7 @@ impl fmt::Display for Value {
             Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
             Self::Number(number) => write!(f, "{number}"),
             Self::Bytes(Bytes(bytes)) => match bytes {
+                1..1024 => write!(f, "{bytes} bytes"),
                 0..0x10_0000 => write!(f, "{} KiB", bytes >> 10),
                 0x10_0000..0x4000_0000 => write!(f, "{} MiB", bytes >> 20),
                 _ => write!(f, "{:.1} GiB", *bytes as f64 / f64::from(1 << 30)),

@@ -1,5 +1,7 @@
 //! What setting a knob writes, by the ways in which kernels take values.
 
+use std::ops::RangeInclusive;
+
 use wb_model::Bytes;
 use wb_sys::environment::memory::chosen;
 use wb_sys::undo::{Refusal, Step};
@@ -83,14 +85,31 @@ pub(crate) fn switch_in(path: &str, wanted: &str) -> Writes {
     one(path, if switch(wanted)? { "1" } else { "0" })
 }
 
-/// A whole number.
-pub(crate) fn number(wanted: &str) -> Result<i64, Unsupported> {
-    wanted.parse().map_err(|_| Unsupported(format!("`{wanted}` is no whole number")))
+/// A whole number within what the kernel documents for a knob. Of some knobs the kernel itself takes any number.
+pub(crate) fn number(knob: &str, wanted: &str, range: RangeInclusive<i64>) -> Result<i64, Unsupported> {
+    let number = wanted.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| invalid(knob, wanted, &numbers(&range)))
+}
+
+/// The numbers of a range, for people.
+fn numbers(range: &RangeInclusive<i64>) -> String {
+    /// Nobody means more.
+    const MANY: i64 = i32::MAX as i64;
+    match (*range.start(), *range.end()) {
+        (first, last) if last == first + 2 => format!("{first}, {} or {last}", first + 1),
+        (least, MANY..) => format!("a whole number of at least {least}"),
+        (least, most) => format!("a whole number from {least} to {most}"),
+    }
+}
+
+/// Why a knob does not take a value.
+pub(crate) fn invalid(knob: &str, wanted: &str, expected: &str) -> Unsupported {
+    Unsupported(format!("invalid value `{wanted}` for {knob}: expected {expected}"))
 }
 
 /// A whole number in a file.
-pub(crate) fn number_in(path: impl Into<String>, wanted: &str) -> Writes {
-    one(path, number(wanted)?.to_string())
+pub(crate) fn number_in(path: impl Into<String>, knob: &str, wanted: &str, range: RangeInclusive<i64>) -> Writes {
+    one(path, number(knob, wanted, range)?.to_string())
 }
 
 /// A size: `4m`, `128 KiB`.
@@ -154,6 +173,15 @@ mod tests {
             assert_eq!(size(text).unwrap(), Bytes(bytes), "{text}");
         }
         assert!(size("much").is_err());
+    }
+
+    #[test]
+    fn numbers_outside_their_range_are_refused_with_it() {
+        let refusal = |wanted: &str, range: RangeInclusive<i64>| number("x", wanted, range).unwrap_err().0;
+        assert_eq!(number("x", "2", 0..=2), Ok(2));
+        assert_eq!(refusal("3", 0..=2), "invalid value `3` for x: expected 0, 1 or 2");
+        assert_eq!(refusal("-2", -1..=4), "invalid value `-2` for x: expected a whole number from -1 to 4");
+        assert_eq!(refusal("few", 4..=i64::MAX), "invalid value `few` for x: expected a whole number of at least 4");
     }
 
     #[test]

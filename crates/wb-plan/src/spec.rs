@@ -3,8 +3,8 @@
 //! ```text
 //! TEST[:GROUP[:GROUP…]]      GROUP is  name=value,name=value  or a JSON object
 //! ```
-//! A value is bare text (up to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list
-//! `[a,b,"c"]`. The first group holds the test's parameters, further ones the properties of later
+//! A name is bare or in double quotes; that of a knob may have a target: `knobs.hugetlb@2048kB`. A value is bare text (up
+//! to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list `[a,b,"c"]`. The first group holds the test's parameters, further ones the properties of later
 //! stages. `id=` in any group pins the name of the serial. Blanks around names and values mean nothing.
 
 use std::collections::BTreeMap;
@@ -151,8 +151,7 @@ impl Cursor<'_> {
     }
 
     fn given(&mut self) -> Result<Given, PlanError> {
-        let name_at = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        let name = self.text[name_at.clone()].to_owned();
+        let (name, name_at) = self.name()?;
         if name.is_empty() {
             return Err(self.wrong(self.here(), "a parameter's name is missing", "here"));
         }
@@ -164,6 +163,19 @@ impl Cursor<'_> {
             Some(value) => Ok(Given { name, name_at, value }),
             None => Err(self.wrong(asked, &format!("`{name}` has no value"), "a value is expected after `=`")),
         }
+    }
+
+    /// A parameter's name and where it stands, without quotes.
+    fn name(&mut self) -> Result<(String, Range<usize>), PlanError> {
+        if self.peek() == Some('"') {
+            let Written { at, form } = self.quoted()?;
+            self.blanks();
+            let Form::One(name) = form else { unreachable!("a quoted text is one value") };
+            return Ok((name.to_string(), at.start + 1..at.end - 1));
+        }
+        // What follows `@` is named by the kernel: `node0/1048576kB`.
+        let at = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/'));
+        Ok((self.text[at.clone()].to_owned(), at))
     }
 
     /// A value and the blanks around it; nothing where there is none.
@@ -311,6 +323,16 @@ mod tests {
         assert_eq!(values(r#"fio:targets="/dev/a:b,c]",x=1"#)[0].1, text("/dev/a:b,c]"));
         assert_eq!(values(r#"t:x=["a,b",c]"#)[0].1, Value::List(vec![text("a,b"), text("c")]));
         assert_eq!(values(r#"t:x="say \"hi\"""#)[0].1, text("say \"hi\""));
+    }
+
+    #[test]
+    fn a_name_may_have_the_target_of_a_knob_and_may_be_quoted() {
+        let names = |text: &str| values(text).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names("t:knobs.hugetlb@2048kB=2,x=1"), ["knobs.hugetlb@2048kB", "x"]);
+        assert_eq!(names("t:knobs.nr-hugepages@node0/1048576kB=[0,1]"), ["knobs.nr-hugepages@node0/1048576kB"]);
+        assert_eq!(names(r#"t:"knobs.offloads@eth0:1" = off , x=1"#), ["knobs.offloads@eth0:1", "x"]);
+        let request = parse(r#"t:"knobs.thp"=never"#).unwrap();
+        assert_eq!(&request.source.text[request.given[0].name_at.clone()], "knobs.thp");
     }
 
     #[test]

@@ -43,6 +43,7 @@ use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
 use recordings::Recording;
+pub use runs::runs_here;
 use runs::{Announcement, Kind};
 
 /// Why an agent ended otherwise than by the end of its input.

@@ -87,6 +87,11 @@ impl Drop for Announcement {
     }
 }
 
+/// The runs of all users that measure on this machine.
+pub fn runs_here() -> Vec<Holder> {
+    announced(&folder(), Kind::Run)
+}
+
 /// The announcements of a kind in a folder, but for those of one controller.
 pub(super) fn others(folder: &Path, kind: Kind, but: &Controller) -> Vec<Holder> {
     let mut found = announced(folder, kind);
@@ -98,8 +103,8 @@ pub(super) fn others(folder: &Path, kind: Kind, but: &Controller) -> Vec<Holder>
 pub(super) fn announced(folder: &Path, kind: Kind) -> Vec<Holder> {
     let is_of_kind = |name: &str| name.strip_suffix(kind.suffix()).is_some_and(|owner| Owner::of(owner).is_some());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let announced = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_of_kind));
-    let mut found: Vec<Holder> = announced.filter_map(|entry| read(&entry.path())).collect();
+    let files = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_of_kind));
+    let mut found: Vec<Holder> = files.filter_map(|entry| read(&entry.path())).collect();
     found.sort();
     found
 }

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use wb_knobs::KnobSet;
 use wb_knobs::knobs::shield;
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
-use wb_sys::undo::{Change, RevertError, Step, UndoError, Undone};
+use wb_sys::undo::{Change, Holder, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::Fault;
@@ -49,18 +49,17 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
         Ok(_) => return LeftBehind::default(),
-        Err(error) if matches!(refused(&error), Fault::NotRoot) && is_changed_for_runs(root) => {
-            let what = vec!["settings or files, which only root may know".to_owned()];
-            let why = "a run of root's has changed this machine, and only root can put it back".to_owned();
-            return LeftBehind {
-                still_changed: Some(StillChanged { what, why, is_held: false }),
-                ..LeftBehind::default()
-            };
-        }
         Err(error) if matches!(refused(&error), Fault::NotRoot) => {
-            let fault = format!("whether a run that was killed has left something changed is not known: {error}");
-            tell(&format!("warning: {fault}"));
-            return LeftBehind { fault: Some(fault), ..LeftBehind::default() };
+            return match UndoLog::changed_for(root) {
+                // What somebody has applied on purpose is what the machine is like.
+                Ok(owners) if !owners.iter().any(|owner| owner == BY) => LeftBehind::default(),
+                Ok(_) => LeftBehind { still_changed: Some(of_root(root)), ..LeftBehind::default() },
+                Err(error) => {
+                    let fault = format!("whether a run that was killed has left something changed is not known: {error}");
+                    tell(&format!("warning: {fault}"));
+                    LeftBehind { fault: Some(fault), ..LeftBehind::default() }
+                }
+            };
         }
         Err(error) => return LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
@@ -76,9 +75,23 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
     LeftBehind { put_back, still_changed: error.as_ref().map(changed), ..LeftBehind::default() }
 }
 
-/// Whether runs have changed a machine and not put it back, which every user may know.
-fn is_changed_for_runs(root: &SysRoot) -> bool {
-    UndoLog::changed_for(root).is_ok_and(|owners| owners.iter().any(|owner| owner == BY))
+/// The changes of root's runs, for a user who may not read the log.
+fn of_root(root: &SysRoot) -> StillChanged {
+    let (what, unnamed) = (Vec::new(), "a run of root's has changed settings, which only root can put back");
+    let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.what == BY);
+    let Some(holder) = holder else { return StillChanged { what, why: unnamed.to_owned(), is_held: false } };
+    let is_held = !holder.has_ended;
+    let why = match is_held {
+        true => UndoError::Held { holder: Some(holder) }.to_string(),
+        false => {
+            let Holder { what, pid, since, .. } = holder;
+            format!(
+                "`weighbridge {what}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
+                 root can put back"
+            )
+        }
+    };
+    StillChanged { what, why, is_held }
 }
 
 /// What runs have changed on a machine and not put back; nothing where the log cannot be read.

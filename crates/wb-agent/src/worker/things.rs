@@ -65,7 +65,7 @@ impl StillChanged {
         if self.is_held {
             "wait for it or end it; what it has changed is put back at its end"
         } else {
-            "`weighbridge profile revert`, with `--hosts` for another machine, tries again to put it back"
+            "`weighbridge profile revert`, as root and with `--hosts` for another machine, tries again to put it back"
         }
     }
 }

@@ -7,7 +7,7 @@ use wb_sys::environment::memory::chosen;
 use crate::change::echo_each;
 use crate::dependents::of_queue;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, choice, number, number_in, one, size};
+use crate::set::{Writes, choice, invalid, number_in, one, size};
 use crate::target::{self, Target};
 
 const NO_DISK: &str = "there is no disk here, only memory, loops and what a container was given";
@@ -85,11 +85,9 @@ impl Knob for WriteThrottling {
         Quiet::when(*value == Value::Micros(0), "let writes run while measuring")
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        match number(wanted.trim_end_matches(" µs"))? {
-            // The kernel takes -1 for its own default, which it then shows.
-            ..0 => Err(Unsupported(format!("invalid time `{wanted}`: expected a number of µs, where 0 is off"))),
-            micros => one(path(&target.to_string(), "wbt_lat_usec"), micros.to_string()),
-        }
+        // The kernel takes -1 for its own default, which it then shows, and counts in nanoseconds.
+        let range = 0..=i64::MAX / 1000;
+        number_in(path(&target.to_string(), "wbt_lat_usec"), self.name(), wanted.trim_end_matches(" µs"), range)
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |disk| path(disk, "wbt_lat_usec"))
@@ -101,6 +99,8 @@ pub struct Requests;
 
 /// The most that common tests keep in flight.
 const DEEP: i64 = 64;
+/// What the kernel makes of fewer (`BLKDEV_MIN_RQ` of its linux/blkdev.h).
+const FEWEST: i64 = 4;
 
 impl Knob for Requests {
     fn name(&self) -> &'static str {
@@ -128,7 +128,7 @@ impl Knob for Requests {
         }
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(&target.to_string(), "nr_requests"), wanted)
+        number_in(path(&target.to_string(), "nr_requests"), self.name(), wanted, FEWEST..=u32::MAX.into())
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("256", targets, |disk| path(disk, "nr_requests"))
@@ -172,7 +172,10 @@ impl Knob for ReadAhead {
         }
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        one(path(&target.to_string(), "read_ahead_kb"), (size(wanted)?.0 >> 10).to_string())
+        match size(wanted)?.0 {
+            bytes if bytes % 1024 == 0 => one(path(&target.to_string(), "read_ahead_kb"), (bytes >> 10).to_string()),
+            _ => Err(invalid(self.name(), wanted, "whole KiB, with their unit: `128k`")),
+        }
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("128", targets, |disk| path(disk, "read_ahead_kb"))

@@ -151,7 +151,7 @@ impl Knob for Coalescing {
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
         let micros = match wanted {
             "adaptive" => None,
-            other => Some(number(other.trim_end_matches("µs").trim_end())?),
+            micros => Some(number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
         };
         let interface = target.to_string();
         let known = waits(&ethtool(sys, "-c", target)?);

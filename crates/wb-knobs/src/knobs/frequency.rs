@@ -198,7 +198,7 @@ fn limits(wanted: &str, least: u64, most: u64) -> Result<(u64, u64), Unsupported
     let khz = |text: &str| match text.trim() {
         "max" => Ok(most),
         "min" => Ok(least),
-        mhz => mhz.parse::<u64>().map(|mhz| mhz * 1000).map_err(|_| wrong()),
+        mhz => mhz.parse::<u64>().map(|mhz| mhz.saturating_mul(1000)).map_err(|_| wrong()),
     };
     let plain = wanted.trim_end_matches("MHz").replace(" to ", "-");
     let (low, high) = match plain.split_once('-') {

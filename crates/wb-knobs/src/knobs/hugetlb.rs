@@ -5,7 +5,7 @@ use wb_sys::environment::memory;
 
 use crate::change::echo_each;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Write, Writes, number, number_in};
+use crate::set::{Write, Writes, number, number_in, one};
 use crate::target::Target;
 
 const NODES: &str = "/sys/devices/system/node";
@@ -43,11 +43,10 @@ impl Knob for Reserved {
     /// gets back what it had.
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
         let size = target.to_string();
-        let all =
-            u64::try_from(number(wanted)?).map_err(|_| Unsupported(format!("`{wanted}` is no count of pages")))?;
+        let all = number(self.name(), wanted, 0..=i64::MAX)?.unsigned_abs();
         let nodes = nodes(sys, &size);
         if nodes.len() < 2 || sys.number::<u64>(everywhere(&size))? == all {
-            return number_in(everywhere(&size), wanted);
+            return one(everywhere(&size), all.to_string());
         }
         let (count, nodes) = (nodes.len() as u64, (0..).zip(nodes));
         let share = |at: u64| all / count + u64::from(at < all % count);
@@ -101,7 +100,7 @@ impl Knob for OnNode {
         quiet(value)
     }
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(sys, target)?, wanted)
+        number_in(path(sys, target)?, self.name(), wanted, 0..=i64::MAX)
     }
     fn change(&self, sys: &SysRoot, targets: &[Target]) -> String {
         let paths = targets.iter().filter_map(|target| path(sys, target).ok());

@@ -51,7 +51,7 @@ impl Knob for IdleStates {
     }
     fn set(&self, sys: &SysRoot, target: &Target, wanted: &str) -> Writes {
         let folder = folder(target);
-        let most = u64::try_from(number(wanted.trim_end_matches(" µs"))?).unwrap_or(0);
+        let most = number(self.name(), wanted.trim_end_matches(" µs"), 0..=i64::MAX)?.unsigned_abs();
         let state = |index: u32| {
             let micros: u64 = sys.number(format!("{folder}/state{index}/latency"))?;
             let disable = if micros > most { "1" } else { "0" };

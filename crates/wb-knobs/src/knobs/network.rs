@@ -35,7 +35,8 @@ impl Knob for FlushTimeout {
         Quiet::when(*value == Value::Micros(0), "hand packets on as they come")
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        one(path(&target.to_string(), TIMEOUT), (number(wanted.trim_end_matches(" µs"))? * 1000).to_string())
+        let micros = number(self.name(), wanted.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
+        one(path(&target.to_string(), TIMEOUT), (micros * 1000).to_string())
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |it| path(it, TIMEOUT))
@@ -68,7 +69,7 @@ impl Knob for DeferInterrupts {
         Quiet::when(*value == Value::Number(0), "interrupt as soon as packets come")
     }
     fn set(&self, _: &SysRoot, target: &Target, wanted: &str) -> Writes {
-        number_in(path(&target.to_string(), DEFER), wanted)
+        number_in(path(&target.to_string(), DEFER), self.name(), wanted, 0..=i32::MAX.into())
     }
     fn change(&self, _: &SysRoot, targets: &[Target]) -> String {
         echo_each("0", targets, |it| path(it, DEFER))

@@ -72,7 +72,8 @@ impl Knob for Paranoid {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        number_in("/proc/sys/kernel/perf_event_paranoid", wanted)
+        // The kernel takes any number. 3 and 4 are Debian's, Android's and Ubuntu's; elsewhere they are what 2 is.
+        number_in("/proc/sys/kernel/perf_event_paranoid", self.name(), wanted, -1..=4)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.perf_event_paranoid=1")
@@ -113,7 +114,7 @@ impl Knob for SampleRate {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        number_in(RATE, wanted)
+        number_in(RATE, self.name(), wanted, 1..=i32::MAX.into())
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.perf_event_max_sample_rate=1000")

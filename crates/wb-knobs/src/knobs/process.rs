@@ -38,7 +38,9 @@ impl Knob for Aslr {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        number_in("/proc/sys/kernel/randomize_va_space", if wanted == "off" { "0" } else { wanted })
+        let number = if wanted == "off" { "0" } else { wanted };
+        // The kernel takes any number, and does by those above 2 what it does by 2.
+        number_in("/proc/sys/kernel/randomize_va_space", self.name(), number, 0..=2)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("kernel.randomize_va_space=2")

@@ -148,7 +148,7 @@ impl Knob for Swappiness {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        number_in("/proc/sys/vm/swappiness", wanted)
+        number_in("/proc/sys/vm/swappiness", self.name(), wanted, 0..=200)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.swappiness=1")

@@ -5,7 +5,7 @@ use wb_sys::{SysRoot, facts};
 
 use crate::change::sysctl;
 use crate::knob::{Knob, Quiet, Unsupported, Value};
-use crate::set::{Writes, command, number, one, shell, size};
+use crate::set::{Writes, command, invalid, number, one, shell, size};
 use crate::target::Target;
 
 /// How much may wait to be written before writers must wait themselves.
@@ -46,6 +46,11 @@ impl Knob for Dirty {
     }
     fn set(&self, sys: &SysRoot, _: &Target, wanted: &str) -> Writes {
         let Bytes(most) = size(wanted)?;
+        let least = 2 * rustix::param::page_size() as u64;
+        if most < least {
+            let expected = format!("at least {}, which is two pages of memory", Value::Bytes(Bytes(least)));
+            return Err(invalid(self.name(), wanted, &expected));
+        }
         // One of each pair is zero: writing the other makes it so, and the kernel takes no zero.
         let read = shell(
             "cd /proc/sys/vm && echo $(cat dirty_background_ratio dirty_background_bytes dirty_ratio dirty_bytes)",
@@ -102,7 +107,7 @@ impl Knob for Interval {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(EVERY, wanted)
+        centiseconds(EVERY, self.name(), wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.dirty_writeback_centisecs=500")
@@ -135,7 +140,7 @@ impl Knob for Expiry {
         }
     }
     fn set(&self, _: &SysRoot, _: &Target, wanted: &str) -> Writes {
-        centiseconds(AFTER, wanted)
+        centiseconds(AFTER, self.name(), wanted)
     }
     fn change(&self, _: &SysRoot, _: &[Target]) -> String {
         sysctl("vm.dirty_expire_centisecs=3000")
@@ -147,11 +152,12 @@ fn millis(sys: &SysRoot, path: &str) -> Result<Value, Unsupported> {
 }
 
 /// Milliseconds, as hundredths of a second.
-fn centiseconds(path: &str, wanted: &str) -> Writes {
-    match number(wanted.trim_end_matches("ms").trim_end())? {
-        millis if millis < 0 || millis % 10 != 0 => {
-            Err(Unsupported(format!("`{wanted}` is not a multiple of 10 ms, in which the kernel counts")))
-        }
-        millis => one(path, (millis / 10).to_string()),
+fn centiseconds(path: &str, knob: &str, wanted: &str) -> Writes {
+    /// The kernel counts hundredths of a second in 32 bits.
+    const LONGEST: i64 = i32::MAX as i64 * 10;
+    let millis = number(knob, wanted.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
+    match millis % 10 {
+        0 => one(path, (millis / 10).to_string()),
+        _ => Err(invalid(knob, wanted, "a multiple of 10 ms, in which the kernel counts")),
     }
 }

@@ -1,27 +1,72 @@
 //! Setting what can be set.
 
+use std::collections::BTreeSet;
+
 use wb_sys::undo::{Reset, Step, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::Write;
 use crate::knob::Nature;
 
-use super::plan::{Outcome, Planned, Tuned, leave, planned};
+use super::plan::{Compared, Outcome, Planned, Tuned, compare, leave, of_knob, resolve};
 use super::sets::KnobSet;
 
-/// Sets what can be set, through the undo log: what cannot be is told and hinders nothing else.
+/// Sets what can be set, through the undo log: what cannot be is reported and hinders nothing else.
 ///
 /// # Errors
 /// When the log cannot be written: then nothing more is changed.
 pub fn apply(sys: &SysRoot, set: &KnobSet, log: &mut UndoLog) -> Result<Vec<Tuned>, UndoError> {
-    let mut all = planned(sys, set);
-    for one in &mut all {
-        if one.tuned.outcome == Outcome::Differs {
-            (one.tuned.outcome, one.tuned.resets) = write(sys, one, log)?;
+    Ok(apply_all(sys, std::slice::from_ref(set), log)?.concat())
+}
+
+/// Applies several sets, each in its place; where two set the same knob of the same target, only the later one does.
+///
+/// # Errors
+/// As for [`apply`].
+pub fn apply_all(sys: &SysRoot, sets: &[KnobSet], log: &mut UndoLog) -> Result<Vec<Vec<Tuned>>, UndoError> {
+    let mut all = Vec::new();
+    for set in resolve(sys, sets) {
+        let mut of_set = Vec::new();
+        for resolved in &set {
+            // Seen only now: what was set before may have reset it.
+            let mut planned = of_knob(sys, resolved);
+            for one in planned.iter_mut().filter(|one| one.tuned.outcome == Outcome::Differs) {
+                (one.tuned.outcome, one.tuned.resets) = write(sys, one, log)?;
+            }
+            leave(&mut planned);
+            of_set.extend(planned);
+        }
+        all.push(of_set);
+    }
+    settle(sys, &mut all, log)?;
+    Ok(all.into_iter().map(|set| set.into_iter().map(|one| one.tuned).collect()).collect())
+}
+
+/// Sets again what a later change has reset, and leaves out of the resets whatever was set on purpose.
+fn settle(sys: &SysRoot, all: &mut [Vec<Planned>], log: &mut UndoLog) -> Result<(), UndoError> {
+    for one in all.iter_mut().flatten() {
+        let should_hold = matches!(one.tuned.outcome, Outcome::Already | Outcome::Set { .. });
+        if should_hold && matches!(compare(sys, &one.writes), Ok(Compared::Differs(None))) {
+            let (outcome, resets) = write(sys, one, log)?;
+            one.tuned.outcome = outcome;
+            one.tuned.resets.extend(resets);
         }
     }
-    all.chunk_by_mut(|one, next| one.tuned.knob == next.tuned.knob).for_each(leave);
-    Ok(all.into_iter().map(|one| one.tuned).collect())
+    let is_set = |one: &&Planned| !matches!(one.tuned.outcome, Outcome::Unsupported { .. } | Outcome::Left { .. });
+    let ours: BTreeSet<String> = all.iter().flatten().filter(is_set).flat_map(files).collect();
+    for one in all.iter_mut().flatten() {
+        one.tuned.resets.retain(|reset| !ours.contains(&reset.path));
+    }
+    Ok(())
+}
+
+/// The kernel's files that setting a knob writes.
+fn files(planned: &Planned) -> Vec<String> {
+    let file = |write: &Write| match write {
+        Write::State { step: Step::Setting { path }, .. } => Some(path.clone()),
+        _ => None,
+    };
+    planned.writes.iter().filter_map(file).collect()
 }
 
 /// Makes the writes of a knob, all or none; what came of it, and which other settings that has reset.
@@ -76,11 +121,17 @@ fn set_again(log: &mut UndoLog, resets: Vec<Reset>) -> Result<Vec<Reset>, UndoEr
 /// What the system made of the writes, where that is something else.
 fn shortfall(sys: &SysRoot, writes: &[Write]) -> Option<String> {
     let of = |write: &Write| match write {
-        Write::State { step: step @ Step::Setting { path }, state } => {
+        Write::State { step: step @ (Step::Setting { .. } | Step::Command { .. }), state } => {
             let is_short = matches!(step.holds(sys, Some(state.as_bytes())), Ok(false));
-            is_short.then(|| format!("the system made `{}` of `{state}` in {path}", sys.text(path).unwrap_or_default()))
+            let state = state.trim().replace('\n', ", ");
+            is_short.then(|| match step {
+                Step::Setting { path } => {
+                    format!("the system made `{}` of `{state}` in {path}", sys.text(path).unwrap_or_default())
+                }
+                _ => format!("the system has not made `{state}` of {}", step.what()),
+            })
         }
-        // Commands and groups fail where they are not done in full.
+        // Groups fail where they are not made in full.
         _ => None,
     };
     let all: Vec<String> = writes.iter().filter_map(of).collect();

@@ -4,7 +4,7 @@ mod apply;
 mod plan;
 mod sets;
 
-pub use apply::apply;
-pub use plan::{Ambiguous, Outcome, Tuned, plan, require_target, settable};
+pub use apply::{apply, apply_all};
+pub use plan::{Ambiguous, Outcome, Tuned, plan, plan_all, require_target, settable};
 pub(crate) use plan::{Compared, compare};
 pub use sets::{BadSet, KnobSet, Wanted, find};

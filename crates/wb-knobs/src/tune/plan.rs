@@ -1,5 +1,7 @@
 //! What a set means on a machine, from reading alone.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
@@ -76,7 +78,16 @@ impl Outcome {
 
 /// What a set means on a machine; nothing is changed or tried.
 pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<Tuned> {
-    planned(sys, set).into_iter().map(|planned| planned.tuned).collect()
+    plan_all(sys, std::slice::from_ref(set)).concat()
+}
+
+/// What several sets mean, each in its place; where two set the same knob of the same target, only the later one does.
+pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<Tuned>> {
+    let of_set = |resolved: Vec<Resolved<'_>>| {
+        let planned = resolved.iter().flat_map(|resolved| of_knob(sys, resolved));
+        planned.map(|planned| planned.tuned).collect()
+    };
+    resolve(sys, sets).into_iter().map(of_set).collect()
 }
 
 /// Whether a knob, `io-scheduler` or `io-scheduler@sda`, can be set to a value on a machine, as far as reading tells:
@@ -131,30 +142,54 @@ pub(super) struct Planned {
     pub(super) writes: Vec<Write>,
 }
 
-pub(super) fn planned(sys: &SysRoot, set: &KnobSet) -> Vec<Planned> {
-    set.knobs.iter().flat_map(|wanted| of_knob(sys, wanted)).collect()
+/// A value and the targets that it is for, or why there are none.
+pub(super) struct Resolved<'a> {
+    wanted: &'a Wanted,
+    knob: &'static dyn Knob,
+    targets: Result<Vec<Target>, Unsupported>,
 }
 
-fn of_knob(sys: &SysRoot, wanted: &Wanted) -> Vec<Planned> {
-    let Some(knob) = find(&wanted.knob) else { return Vec::new() };
-    if let Err(ambiguous) = require_target(sys, wanted) {
-        return vec![at(knob, wanted, Target::System, None, Err(Unsupported(ambiguous.to_string())), sys)];
+/// The targets of every value of several sets: each target belongs to the last value that is for it.
+pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolved<'a>>> {
+    let of_value = |wanted: &'a Wanted| {
+        let knob = find(&wanted.knob)?;
+        Some(Resolved { wanted, knob, targets: targets(sys, knob, wanted) })
+    };
+    let of_set = |set: &'a KnobSet| set.knobs.iter().filter_map(of_value).collect::<Vec<_>>();
+    let mut all: Vec<Vec<Resolved<'a>>> = sets.iter().map(of_set).collect();
+    let mut taken: BTreeSet<(&str, Target)> = BTreeSet::new();
+    for Resolved { knob, targets, .. } in all.iter_mut().rev().flat_map(|set| set.iter_mut().rev()) {
+        if let Ok(targets) = targets {
+            targets.retain(|target| taken.insert((knob.name(), target.clone())));
+        }
     }
-    let targets = match &wanted.target {
+    all
+}
+
+/// What a value is for: the target that it names, or those of its knob.
+fn targets(sys: &SysRoot, knob: &dyn Knob, wanted: &Wanted) -> Result<Vec<Target>, Unsupported> {
+    require_target(sys, wanted).map_err(|ambiguous| Unsupported(ambiguous.to_string()))?;
+    let targets: Vec<Target> = match &wanted.target {
         None => knob.default_targets(sys),
         Some(name) => knob.targets(sys).into_iter().filter(|target| *name == target.to_string()).collect(),
     };
-    if targets.is_empty() {
-        let reason = match &wanted.target {
-            Some(target) => format!("there is no {target} here that it could be set for"),
-            None => knob.absent().to_owned(),
-        };
-        return vec![at(knob, wanted, Target::System, None, Err(Unsupported(reason)), sys)];
+    match (targets.is_empty(), &wanted.target) {
+        (false, _) => Ok(targets),
+        (true, Some(target)) => Err(Unsupported(format!("there is no {target} here that it could be set for"))),
+        (true, None) => Err(Unsupported(knob.absent().to_owned())),
     }
-    let all = targets.into_iter().map(|target| {
-        let was = knob.read(sys, &target).ok().map(|value| value.to_string());
-        let writes = knob.set(sys, &target, &wanted.value);
-        at(knob, wanted, target, was, writes, sys)
+}
+
+/// What setting a value comes to at each of its targets.
+pub(super) fn of_knob(sys: &SysRoot, Resolved { wanted, knob, targets }: &Resolved<'_>) -> Vec<Planned> {
+    let targets = match targets {
+        Ok(targets) => targets,
+        Err(reason) => return vec![at(*knob, wanted, Target::System, None, Err(reason.clone()), sys)],
+    };
+    let all = targets.iter().map(|target| {
+        let was = knob.read(sys, target).ok().map(|value| value.to_string());
+        let writes = knob.set(sys, target, &wanted.value);
+        at(*knob, wanted, target.clone(), was, writes, sys)
     });
     let mut all: Vec<Planned> = all.collect();
     leave(&mut all);
@@ -253,6 +288,48 @@ mod tests {
         let container = made::container();
         assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not show which clock it uses");
         assert_eq!(refusal(&made, "wbt", "0"), "`/sys/block/nvme0n1/queue/wbt_lat_usec` is not there");
+    }
+
+    #[test]
+    fn values_outside_what_the_kernel_documents_are_refused_before_anything_is_written() {
+        let names = ["kernel/perf_event_paranoid", "kernel/perf_event_max_sample_rate", "vm/dirty_expire_centisecs"];
+        let made = names.iter().fold(made::laptop(), |made, name| made.file(&format!("/proc/sys/{name}"), "2\n"));
+        let least = format!("at least {} KiB, which is two pages of memory", 2 * rustix::param::page_size() / 1024);
+        for (key, value, expected) in [
+            ("aslr", "3", "0, 1 or 2"),
+            ("aslr", "-1", "0, 1 or 2"),
+            ("perf-paranoid", "99", "a whole number from -1 to 4"),
+            ("perf-sample-rate", "0", "a whole number of at least 1"),
+            ("swappiness", "201", "a whole number from 0 to 200"),
+            ("nr-requests@nvme0n1", "1", "a whole number of at least 4"),
+            ("read-ahead@nvme0n1", "1", "whole KiB, with their unit: `128k`"),
+            ("wbt@nvme0n1", "-1", "a whole number of at least 0"),
+            ("dirty-limit", "0", &least),
+            ("dirty-limit", "1", &least),
+            ("writeback-expiry", "-10", "a whole number of at least 0"),
+            ("writeback-expiry", "15", "a multiple of 10 ms, in which the kernel counts"),
+        ] {
+            let knob = key.split('@').next().unwrap();
+            assert_eq!(refusal(&made, key, value), format!("invalid value `{value}` for {knob}: expected {expected}"));
+        }
+    }
+
+    #[test]
+    fn where_two_values_are_for_one_target_only_the_later_one_is_planned() {
+        let made = made::laptop();
+        let set = |key: &str, value: &str| {
+            let wanted = Wanted::new(key, value.to_owned()).unwrap();
+            KnobSet { name: format!("{key}={value}"), summary: String::new(), knobs: vec![wanted] }
+        };
+        let planned = |sets: &[KnobSet]| {
+            let all = plan_all(&made.root(), sets).into_iter();
+            all.map(|tuned| tuned.len()).collect::<Vec<_>>()
+        };
+        let disks = planned(&[set("nr-requests", "64")])[0];
+        assert_eq!(planned(&[set("nr-requests", "64"), set("nr-requests", "32")]), [0, disks]);
+        assert_eq!(planned(&[set("nr-requests", "64"), set("nr-requests@nvme0n1", "32")]), [disks - 1, 1]);
+        assert_eq!(planned(&[set("nr-requests@nvme0n1", "64"), set("nr-requests", "32")]), [0, disks]);
+        assert_eq!(planned(&[set("thp", "never"), set("nr-requests", "32"), set("thp-enabled", "always")])[1], disks);
     }
 
     #[test]

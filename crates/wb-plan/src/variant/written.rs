@@ -8,12 +8,12 @@ use wb_model::{Surroundings, TestName};
 use super::{Setting, Variant};
 use crate::expand::KNOBS;
 use crate::nearest::nearest;
-use crate::{PlanError, spec};
+use crate::{Given, PlanError, spec};
 
 /// The kinds of settings, and what follows each.
 const KINDS: [(&str, &str); 5] = [
     ("param", "param:NAME=VALUE, a parameter of the test"),
-    ("knob", "knob:NAME=VALUE, a setting of the machine while a sample is taken"),
+    ("knob", "knob:NAME[@TARGET]=VALUE, a setting of the machine while a sample is taken"),
     ("env", "env:NAME=VALUE, a variable in the environment of its processes"),
     ("cmd", "cmd:COMMAND, run by sh before each sample"),
     ("bin", "bin:[PROGRAM=]PATH, a file in the place of its program"),
@@ -102,11 +102,12 @@ fn setting(text: &str) -> Result<Setting, PlanError> {
     };
     match kind {
         "param" | "knob" => {
-            let prefix = if kind == "knob" { KNOBS } else { "" };
             // Read as a test's, so that values are written the same in both.
-            let request = spec::parse(&format!("{kind}:{prefix}{value}"))?;
+            let request = spec::parse(text)?;
             let [given] = &request.given[..] else { return Err(wrong("is not one parameter")) };
-            Ok(Setting::Param { given: given.clone(), source: request.source })
+            let prefix = if kind == "knob" { KNOBS } else { "" };
+            let given = Given { name: format!("{prefix}{}", given.name), ..given.clone() };
+            Ok(Setting::Param { given, source: request.source })
         }
         "env" => {
             let env = Surroundings { env: vec![value.to_owned()], before: None };
@@ -187,6 +188,15 @@ mod tests {
             panic!("three settings")
         };
         assert_eq!((given.name.as_str(), env.as_str(), command.as_str()), ("bs", "A=1+2", "echo a+b:c"));
+    }
+
+    #[test]
+    fn a_knob_has_a_target_and_stands_where_it_was_typed() {
+        let [Setting::Param { given, source }] = &parse("knob:hugetlb@2048kB=[0,2]").settings[..] else {
+            panic!("one setting")
+        };
+        assert_eq!(given.name, "knobs.hugetlb@2048kB");
+        assert_eq!(&source.text[given.name_at.clone()], "hugetlb@2048kB");
     }
 
     #[test]

@@ -102,6 +102,19 @@ fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
+/// Who has the lock, or had it last.
+pub(super) fn holder(path: &Path) -> Option<Holder> {
+    Signature::read(&mut File::open(path).ok()?).ok()??.holder()
+}
+
+/// Writes into the lock, which is ours, what it is taken for.
+pub(super) fn sign(file: &mut File, what: &str) -> io::Result<()> {
+    let line = serde_json::to_string(&Signature::new(what)).map_err(io::Error::from)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
 /// Takes the lock; who has it, if somebody does. It goes with the file that is returned, with the process, and with the
 /// commands that were started with it: where only those are left, they are ended first.
 pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Holder>>> {
@@ -112,9 +125,7 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
             // The holder before us may have removed it meanwhile: then it locks nothing.
             Ok(()) if !is_at(&file, path)? => {}
             Ok(()) => {
-                let line = serde_json::to_string(&ours).map_err(io::Error::from)?;
-                let signed = file.set_len(0).and_then(|()| file.write_all(format!("{line}\n").as_bytes()));
-                return match signed {
+                return match sign(&mut file, what) {
                     Ok(()) => Ok(Ok(file)),
                     Err(error) => fs::remove_file(path).and(Err(error)),
                 };

@@ -84,6 +84,17 @@ impl From<RevertError> for UndoError {
     }
 }
 
+/// What is done with a setting that somebody else has changed since it was changed through the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflict {
+    /// It is left as it is, and forgotten.
+    Forget,
+    /// It is left as it is, and stays in the log with what it was.
+    Keep,
+    /// It is put back all the same.
+    Overwrite,
+}
+
 /// The undo log of a machine, held by this process.
 #[derive(Debug)]
 pub struct UndoLog {
@@ -149,13 +160,22 @@ impl UndoLog {
     /// For whom a machine is changed; any user may know that.
     ///
     /// # Errors
-    /// When the log's folder leads elsewhere.
+    /// When that cannot be read.
     pub fn changed_for(root: &SysRoot) -> Result<Vec<String>, UndoError> {
-        Ok(Store::of(root)?.owners())
+        Store::of(root)?.owners()
     }
 
     fn owners(&self) -> BTreeSet<&str> {
         self.changes.values().map(|known| known.change.by.as_str()).collect()
+    }
+
+    /// Who changed a machine last, or does; for those who may not read the log itself. None where there is no log, or
+    /// nobody can be named.
+    ///
+    /// # Errors
+    /// When its folder leads elsewhere.
+    pub fn last_holder(root: &SysRoot) -> Result<Option<Holder>, UndoError> {
+        Ok(lock::holder(&Store::of(root)?.lock()))
     }
 
     /// Whether anything of a log is left on a machine, be it of somebody who was killed before a change or after the
@@ -208,7 +228,7 @@ impl UndoLog {
         self.next += 1;
         self.changes.insert(number, Known { change, made: None });
         if let Err(error) = step.set(&self.root, wanted, &self.lock) {
-            self.undo(number, &mut Vec::new())?;
+            self.undo(number, Conflict::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
         // What the kernel made of it, which may be rounded.
@@ -230,16 +250,32 @@ impl UndoLog {
         self.revert_where(|_| true)
     }
 
+    /// The same, with what is done where somebody else has changed something since.
+    ///
+    /// # Errors
+    /// As for all.
+    pub fn revert_with(&mut self, conflict: Conflict) -> Result<Vec<(Change, Undone)>, RevertError> {
+        self.revert_chosen(|_| true, conflict)
+    }
+
     /// The same for some of the changes.
     ///
     /// # Errors
     /// As for all.
     pub fn revert_where(&mut self, which: impl Fn(&Change) -> bool) -> Result<Vec<(Change, Undone)>, RevertError> {
+        self.revert_chosen(which, Conflict::Forget)
+    }
+
+    fn revert_chosen(
+        &mut self,
+        which: impl Fn(&Change) -> bool,
+        conflict: Conflict,
+    ) -> Result<Vec<(Change, Undone)>, RevertError> {
         let chosen = self.changes.values().rev().filter(|known| which(&known.change));
         let chosen: Vec<Change> = chosen.map(|known| known.change.clone()).collect();
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
         for change in chosen {
-            if let Err(error) = self.undo(change.number, &mut undone) {
+            if let Err(error) = self.undo(change.number, conflict, &mut undone) {
                 failed.push((change, error));
             }
         }
@@ -250,16 +286,25 @@ impl UndoLog {
     }
 
     /// Undoes one change, and adds what became of it and of its dependents.
-    fn undo(&mut self, number: u32, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
+    fn undo(&mut self, number: u32, conflict: Conflict, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
         let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
+        let first = undone.len();
         let how = match self.hand_on(&known)? {
-            None => self.put_back(&known, undone)?,
+            None => self.put_back(&known, conflict, undone)?,
             Some(by) => {
                 let how = Undone::Superseded { by };
                 undone.push((known.change, how.clone()));
                 how
             }
         };
+        if conflict == Conflict::Keep {
+            if matches!(how, Undone::Left { .. }) {
+                return Ok(());
+            }
+            for (dependent, _) in undone[first..].iter().filter(|(_, how)| matches!(how, Undone::Left { .. })) {
+                self.keep(dependent.clone())?;
+            }
+        }
         self.changes.remove(&number);
         if self.changes.is_empty() {
             self.store.remove()?;
@@ -326,8 +371,26 @@ impl UndoLog {
         Ok(None)
     }
 
-    fn put_back(&self, known: &Known, undone: &mut Vec<(Change, Undone)>) -> Result<Undone, UndoError> {
+    /// Keeps a dependent that somebody else has changed as a change of its own, when the one that it went with is undone.
+    fn keep(&mut self, dependent: Change) -> Result<(), UndoError> {
+        let change = Change { number: self.next, ..dependent };
+        let (number, after) = (change.number, change.before.clone());
+        self.store.append(&Line::Change(change.clone()))?;
+        self.store.append(&Line::Made { number, after: after.clone(), reset: Vec::new() })?;
+        self.next += 1;
+        self.changes.insert(number, Known { change, made: Some(Made { after, reset: Vec::new() }) });
+        Ok(())
+    }
+
+    fn put_back(
+        &self,
+        known: &Known,
+        conflict: Conflict,
+        undone: &mut Vec<(Change, Undone)>,
+    ) -> Result<Undone, UndoError> {
         let Known { change, made } = known;
+        // As if nothing were known of what it came to.
+        let made = made.as_ref().filter(|_| conflict != Conflict::Overwrite);
         let Change { step, before, boot, .. } = change;
         let mut done = |how: Undone| {
             undone.push((change.clone(), how.clone()));
@@ -343,11 +406,11 @@ impl UndoLog {
         };
         let is_undone = now == *before;
         // Where it is not known what it held, we were the last that are known to have written it.
-        if !is_undone && made.as_ref().is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
+        if !is_undone && made.is_some_and(|made| !step.is_same(made.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
             return Ok(done(Undone::Left { found }));
         }
-        let reset = made.as_ref().map(|made| made.reset.as_slice());
+        let reset = made.map(|made| made.reset.as_slice());
         let dependents = Pending::new(&self.root, change, reset, is_undone);
         if !is_undone {
             step.set(&self.root, before.as_deref(), &self.lock)?;
@@ -361,8 +424,14 @@ impl UndoLog {
 }
 
 impl Drop for UndoLog {
-    /// Nothing stays where nothing is changed.
+    /// Nothing stays where nothing is changed; the lock else names whose changes stay.
     fn drop(&mut self) {
+        if let Some(Known { change, .. }) = self.changes.values().next_back()
+            && change.by != self.by
+        {
+            // Whom it names helps those alone who may not read the log.
+            let _ = lock::sign(&mut self.lock, &change.by);
+        }
         if self.changes.is_empty() {
             let _ = fs::remove_file(self.store.lock());
             self.store.leave();

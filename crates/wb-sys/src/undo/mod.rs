@@ -21,6 +21,6 @@ mod store;
 pub use dependents::Reset;
 pub use entry::{Change, Dependent, Undone};
 pub use lock::Holder;
-pub use log::{UndoError, UndoLog};
+pub use log::{Conflict, UndoError, UndoLog};
 pub use revert::RevertError;
 pub use step::{Refusal, Step, StepError};

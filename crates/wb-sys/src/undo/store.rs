@@ -138,15 +138,18 @@ impl Store {
     }
 
     /// For whom the machine is changed, which every user may know; nobody where that is not written down.
-    pub(super) fn owners(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.owners_file()).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+    pub(super) fn owners(&self) -> Result<Vec<String>, UndoError> {
+        let path = self.owners_file();
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            text => Ok(text.map_err(io_error("read", &path))?.lines().map(str::to_owned).collect()),
+        }
     }
 
     /// Writes down for whom the machine is changed.
     pub(super) fn set_owners(&self, owners: &BTreeSet<&str>) -> Result<(), UndoError> {
         let path = self.owners_file();
-        if owners.iter().copied().eq(self.owners()) {
+        if owners.iter().copied().eq(self.owners()?) {
             return Ok(());
         }
         if owners.is_empty() {
@@ -196,6 +199,8 @@ fn trusted(folder: &Path) -> Result<(), UndoError> {
     let me = rustix::process::geteuid().as_raw();
     match metadata.permissions().mode() {
         _ if !metadata.is_dir() => untrusted("is no folder".to_owned()),
+        // Not root: that is all there is to say.
+        _ if metadata.uid() == 0 && me != 0 => Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into())),
         _ if metadata.uid() != me => untrusted(format!("belongs to user {}", metadata.uid())),
         mode if mode & 0o022 != 0 => untrusted(format!("can be written to by others (mode {:o})", mode & 0o7777)),
         _ => Ok(()),

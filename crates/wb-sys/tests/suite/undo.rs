@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use wb_sys::process::{Owner, tree};
-use wb_sys::undo::{Step, Undone};
+use wb_sys::undo::{Conflict, Step, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -86,6 +86,27 @@ fn what_somebody_else_changed_is_left_and_told() {
     put(folder.path(), SWAPPINESS, "10\n");
     assert_eq!(undone(&mut log), [Undone::Left { found: "10".to_owned() }, Undone::Restored]);
     assert_eq!(get(folder.path(), SWAPPINESS), "10\n");
+}
+
+#[test]
+fn what_somebody_else_changed_stays_in_the_log_until_it_is_put_back() {
+    let (folder, root) = machine();
+    let before = all(folder.path());
+    let mut log = UndoLog::open(&root, "a test").unwrap();
+    log.change(Step::setting(THP), Some(b"never")).unwrap();
+    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    put(folder.path(), SWAPPINESS, "10\n");
+    let mut revert = |conflict| {
+        let undone = log.revert_with(conflict).unwrap();
+        (undone.into_iter().map(|(_, how)| how).collect::<Vec<_>>(), get(folder.path(), SWAPPINESS))
+    };
+    let left = || Undone::Left { found: "10".to_owned() };
+    assert_eq!(revert(Conflict::Keep), (vec![left(), Undone::Restored], "10\n".to_owned()));
+    assert_eq!(revert(Conflict::Keep), (vec![left()], "10\n".to_owned()), "nothing of it is lost");
+    assert_eq!(revert(Conflict::Overwrite).0, [Undone::Restored]);
+    assert_eq!(revert(Conflict::Overwrite).0, []);
+    drop(log);
+    assert_eq!(all(folder.path()), before);
 }
 
 #[test]

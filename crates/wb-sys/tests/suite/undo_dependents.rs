@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use wb_sys::undo::{Change, Reset, Step, Undone};
+use wb_sys::undo::{Change, Conflict, Reset, Step, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 const DEPTH: &str = "/queue/depth";
@@ -139,6 +139,19 @@ fn a_dependent_that_was_changed_through_the_log_is_restored_with_that_change() {
     queue.open().revert_where(|change| change.by == "a test").unwrap();
     assert_eq!(queue.holds(), ["deadline", "64", "123", "77"]);
     queue.open().revert().unwrap();
+    assert_eq!(queue.holds(), ODD.map(str::to_owned));
+}
+
+#[test]
+fn a_dependent_that_is_left_stays_in_the_log_by_itself_until_it_is_put_back() {
+    let queue = Queue::new();
+    queue.switch(&mut queue.open(), "none").unwrap();
+    fs::write(queue.full(DEPTH), "64\n").unwrap();
+    let left = (DEPTH.to_owned(), Undone::Left { found: "64".to_owned() });
+    let undone = summary(&queue.open().revert_with(Conflict::Keep).unwrap());
+    assert!(undone.contains(&left), "{undone:?}");
+    assert_eq!(summary(&queue.open().revert_with(Conflict::Keep).unwrap()), [left]);
+    queue.open().revert_with(Conflict::Overwrite).unwrap();
     assert_eq!(queue.holds(), ODD.map(str::to_owned));
 }
 

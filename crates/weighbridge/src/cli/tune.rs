@@ -8,11 +8,18 @@ use super::MachineFlags;
 #[derive(Debug, Subcommand)]
 pub(crate) enum TuneCommand {
     /// Show what is changed on this machine, and what sets would change; changes nothing
+    #[command(after_help = "exit status: 0 everything that is named can be set, 3 something that is named cannot")]
     Status(StatusArgs),
     /// Set knobs, and keep in the undo log what they were
-    #[command(after_help = "exit status: 0 everything that could be set is, 3 something that was named could not be")]
+    #[command(
+        after_help = "exit status: 0 everything that could be set is, 1 another process is changing this machine, \
+        3 something that was named could not be set, or something only in part"
+    )]
     Apply(ApplyArgs),
     /// Put back everything that was changed, as it was found
+    #[command(after_help = "What somebody else has changed since is left as it is and stays in the undo log.\n\n\
+        exit status: 0 everything is as it was, 1 another process is changing this machine, 3 not everything could be \
+        put back, 4 nothing is changed")]
     Revert(RevertArgs),
 }
 
@@ -48,6 +55,9 @@ pub(crate) struct ApplyArgs {
 /// `tune revert`
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
+    /// Put back also what somebody else has changed since
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print JSON; of other machines an object with each one's by its name
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,7 @@
 use wb_profile::image::order::Progress;
 use wb_profile::image::{self, Image};
 use wb_report::text::{Align, Table};
+use wb_sys::undo::Undone;
 
 use super::crew::{close, hosts, kernels_back, shelf};
 use super::{print_text, runtime};
@@ -79,6 +80,7 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
             let left = member.worker.left_behind().await?;
             for one in &left.put_back {
                 print_text(&format!("`{name}`: {}: {}\n", one.what, one.how))?;
+                well &= !matches!(one.how, Undone::Left { .. });
             }
             if let Some(fault) = &left.fault {
                 print_text(&format!("`{name}`: {fault}\n"))?;

@@ -5,32 +5,33 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use wb_knobs::knob::Nature;
 use wb_knobs::target::together;
-use wb_knobs::tune::{Ambiguous, Outcome, Tuned, Wanted, apply, find, plan, require_target};
+use wb_knobs::tune::{Ambiguous, Outcome, Tuned, Wanted, apply_all, find, plan_all, require_target};
 use wb_knobs::{KnobSet, knobs};
 use wb_model::counted;
 use wb_plan::nearest::nearest;
 use wb_report::text::{Align, Cell, Style, Table, Tone};
-use wb_sys::undo::{Change, Reset, RevertError, Step, UndoError, Undone};
+use wb_sys::undo::{Change, Conflict, Reset, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
 use super::remote::{Output, Word, on_hosts};
 use super::{print_json, print_text};
 use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
-use crate::console::Console;
+use crate::console::{Console, tell};
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Carries out what was asked of it.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
     let (name, what, machines, json) = match command {
-        TuneCommand::Status(args) => ("status", &args.what[..], &args.machines, args.json),
-        TuneCommand::Apply(args) => ("apply", &args.what[..], &args.machines, args.json),
-        TuneCommand::Revert(args) => ("revert", &[][..], &args.machines, args.json),
+        TuneCommand::Status(args) => (&["status"][..], &args.what[..], &args.machines, args.json),
+        TuneCommand::Apply(args) => (&["apply"][..], &args.what[..], &args.machines, args.json),
+        TuneCommand::Revert(args) if args.force => (&["revert", "--force"][..], &[][..], &args.machines, args.json),
+        TuneCommand::Revert(args) => (&["revert"][..], &[][..], &args.machines, args.json),
     };
     if machines.are_given() {
         // A mistake is reported once, before anything is done.
         meant(what)?;
-        let words = ["tune", name].into_iter().chain(json.then_some("--json")).map(Word::plain);
+        let words = ["tune"].iter().chain(name).copied().chain(json.then_some("--json")).map(Word::plain);
         let words: Vec<Word> = words.chain(what.iter().map(|what| word(what))).collect();
         let output = if json { Output::Json } else { Output::Text };
         return on_hosts(machines, &words, output, console);
@@ -38,7 +39,7 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
     match command {
         TuneCommand::Status(args) => status(args, console),
         TuneCommand::Apply(args) => set(args, console),
-        TuneCommand::Revert(args) => revert(args),
+        TuneCommand::Revert(args) => revert(args, console),
     }
 }
 
@@ -65,11 +66,12 @@ pub(crate) struct Reverted {
 fn status(args: &StatusArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
     let sets = meant(&args.what)?;
-    let would = sets.iter().flat_map(|set| plan(&sys, set)).collect();
-    let status = Status { changed: UndoLog::changes(&sys)?, would };
+    let would = plan_all(&sys, &sets);
+    let exit = exit(&sets, &would);
+    let status = Status { changed: UndoLog::changes(&sys)?, would: would.concat() };
     if args.json {
         print_json(&status)?;
-        return Ok(Exit::Fine);
+        return Ok(exit);
     }
     let mut text = match status.changed.len() {
         0 => "nothing is changed on this machine\n".to_owned(),
@@ -84,37 +86,55 @@ fn status(args: &StatusArgs, console: &Console) -> Result<Exit, Error> {
         false => format!("\n{}", drawn(&status.would, console.out)),
     };
     print_text(&text)?;
-    Ok(Exit::Fine)
+    Ok(exit)
+}
+
+/// How a command ends by what came of its sets.
+fn exit(sets: &[KnobSet], tuned: &[Vec<Tuned>]) -> Exit {
+    let falls_short = |(set, of_set): (&KnobSet, &Vec<Tuned>)| {
+        of_set.iter().any(|it| match it.outcome {
+            // What a set has for other machines too is no failure here; what was named is.
+            Outcome::Unsupported { .. } => set.name.contains('='),
+            // What was done in part only is a failure whoever wanted it.
+            Outcome::Partial { .. } => true,
+            _ => false,
+        })
+    };
+    if sets.iter().zip(tuned).any(falls_short) { Exit::FellShort } else { Exit::Fine }
 }
 
 fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
     let sets = meant(&args.what)?;
     let mut log = UndoLog::open(&sys, &format!("tune apply {}", args.what.join(" ")))?;
-    let mut tuned = Vec::new();
-    let mut short = false;
-    for set in &sets {
-        let of_set = apply(&sys, set, &mut log)?;
-        // What a set has for other machines too is no failure here; what was named is.
-        // What was done in part only is a failure whoever wanted it.
-        short |= of_set.iter().any(|it| match it.outcome {
-            Outcome::Unsupported { .. } => set.name.contains('='),
-            Outcome::Partial { .. } => true,
-            _ => false,
-        });
-        tuned.extend(of_set);
-    }
+    warn_of_runs();
+    let tuned = apply_all(&sys, &sets, &mut log)?;
+    let exit = exit(&sets, &tuned);
+    let tuned = tuned.concat();
     match args.json {
         true => print_json(&tuned)?,
         false => print_text(&drawn(&tuned, console.out))?,
     }
-    Ok(if short { Exit::FellShort } else { Exit::Fine })
+    Ok(exit)
 }
 
-fn revert(args: &RevertArgs) -> Result<Exit, Error> {
+/// Names the runs that are measuring on this machine, whose samples a change of its settings divides.
+fn warn_of_runs() {
+    for run in wb_agent::runs_here() {
+        tell!(
+            "warning: a run of {run} is measuring here: samples before and after this change are of different settings"
+        );
+    }
+}
+
+fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
+    if !UndoLog::changes(&sys)?.is_empty() {
+        warn_of_runs();
+    }
+    let conflict = if args.force { Conflict::Overwrite } else { Conflict::Keep };
     let (undone, failed) = match UndoLog::is_there(&sys)? {
-        true => match UndoLog::open(&sys, "tune revert")?.revert() {
+        true => match UndoLog::open(&sys, "tune revert")?.revert_with(conflict) {
             Ok(undone) => (undone, None),
             Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
         },
@@ -128,9 +148,10 @@ fn revert(args: &RevertArgs) -> Result<Exit, Error> {
         return Ok(Exit::Nothing);
     }
     let reverted: Vec<Reverted> = undone.into_iter().map(|(change, undone)| Reverted { change, undone }).collect();
+    let is_left = reverted.iter().any(|one| matches!(one.undone, Undone::Left { .. }));
     if args.json {
         print_json(&reverted)?;
-        return ended(failed);
+        return Ok(ended(is_left, failed, console));
     }
     let line = |one: &Reverted| {
         let (what, before) = (one.change.step.what(), before(&one.change));
@@ -143,13 +164,21 @@ fn revert(args: &RevertArgs) -> Result<Exit, Error> {
             Undone::Gone => format!("{what}: gone, or put back by a reboot\n"),
         }
     };
-    print_text(&reverted.iter().map(line).collect::<String>())?;
-    ended(failed)
+    let mut text: String = reverted.iter().map(line).collect();
+    if is_left {
+        text += "note: what is left stays in the undo log; `weighbridge tune revert --force` puts it back too\n";
+    }
+    print_text(&text)?;
+    Ok(ended(is_left, failed, console))
 }
 
 /// How a revert ends that may have put back a part only, once that part was printed.
-fn ended(failed: Option<RevertError>) -> Result<Exit, Error> {
-    failed.map_or(Ok(Exit::Fine), |error| Err(UndoError::from(error).into()))
+fn ended(is_left: bool, failed: Option<RevertError>, console: &Console) -> Exit {
+    if let Some(error) = failed {
+        Error::from(UndoError::from(error)).tell(console);
+        return Exit::FellShort;
+    }
+    if is_left { Exit::FellShort } else { Exit::Fine }
 }
 
 /// What was there before a change, in a line.

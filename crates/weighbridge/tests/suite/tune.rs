@@ -55,6 +55,39 @@ fn a_size_of_huge_pages_has_to_be_named_where_there_are_several() {
 }
 
 #[test]
+fn what_is_named_and_cannot_be_set_makes_the_status_of_tune_status() {
+    let lab = Lab::new();
+    for line in ["tune status io-scheduler@nosuch=none", "tune status thp=maybe", "tune status dirty-limit=1"] {
+        let ran = lab.weighbridge(line);
+        assert!(ran.code == 3 && ran.out.contains("unsupported: "), "{}", ran.seen());
+    }
+    assert_eq!(lab.weighbridge("tune status quiet").code, 0, "a set has values for other machines too");
+    let help = lab.weighbridge("tune revert --help").out;
+    assert!(help.contains("3 not everything could be put back"), "{help}");
+}
+
+#[test]
+fn a_knob_and_its_target_can_be_written_as_messages_write_them() {
+    let lab = Lab::new();
+    let knobs = |line: &str| {
+        let plan = lab.weighbridge(line).json();
+        let params = plan["cells"][0]["params"].as_object().unwrap().clone();
+        params.keys().filter(|name| name.starts_with("knobs.")).cloned().collect::<Vec<_>>()
+    };
+    let named = ["knobs.hugetlb@2048kB", "knobs.io-scheduler@vda"];
+    assert_eq!(knobs("plan steady:knobs.hugetlb@2048kB=2,knobs.scheduler@vda=none --json"), named);
+    assert_eq!(knobs(r#"plan steady:"knobs.hugetlb@2048kB"=2,"knobs.scheduler@vda"=none --json"#), named);
+    lab.write("plan.toml", "[[test]]\nname = \"steady\"\nknobs.\"hugetlb@2048kB\" = 2\n");
+    assert_eq!(knobs("plan --plan plan.toml --json"), &named[..1]);
+    // In a variant it is read the same way, and a mistake is shown as it was typed.
+    let ran = lab.weighbridge("ab steady --max-blocks 6 --into A -- base knob:hugetlb@nosuch=2");
+    assert!(ran.code == 3 && ran.seen().contains("there is no nosuch here"), "{}", ran.seen());
+    let ran = lab.weighbridge("ab steady --into B -- base knob:hugetbl@2048kB=2");
+    assert!(ran.code == 1 && ran.err.contains("there is no knob `hugetbl`"), "{}", ran.seen());
+    assert!(ran.err.contains("knob:hugetbl@2048kB=2") && !ran.err.contains("knobs.hugetbl"), "{}", ran.seen());
+}
+
+#[test]
 fn the_doctor_ends_with_the_line_that_would_help() {
     let lab = Lab::new();
     let remedies = lab.weighbridge("doctor --json").json()["remedies"].clone();

@@ -11,10 +11,11 @@ mod killed;
 mod lab;
 mod neighbours;
 
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Ran};
 
 const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
@@ -92,6 +93,53 @@ fn nothing_that_stands_near_a_knob_is_lost() {
     neighbours::nothing_near_a_knob_is_lost(&Lab::new());
 }
 
+/// What a user without rights sees; none, aloud, where nobody can become one.
+fn ran_by_a_user(lab: &Lab, line: &str) -> Option<Ran> {
+    use std::os::unix::fs::PermissionsExt;
+    const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !Command::new("setpriv").args(USER).arg("true").status().is_ok_and(|status| status.success()) {
+        println!("SKIPPED: only root, with `setpriv`, can be another user");
+        return None;
+    }
+    let (program, home) = (lab.path("bin/weighbridge"), lab.path("home"));
+    std::fs::create_dir_all(lab.path("bin")).unwrap();
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_weighbridge"), &program).unwrap();
+    for (path, mode) in [(&lab.path(""), 0o755), (&program, 0o755), (&home, 0o777)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(USER).arg(&program).args(line.split_whitespace()).current_dir(&home);
+    let folders = ["HOME", "TMPDIR", "WEIGHBRIDGE_LOCKS"].map(|name| (name, home.clone()));
+    command.envs(folders).env("XDG_CONFIG_HOME", lab.path("config")).env_remove("XDG_CACHE_HOME");
+    Some(lab.ran(&mut command))
+}
+
+#[test]
+fn what_is_reported_as_set_is_set_and_the_rest_is_refused() {
+    let Some(_machine) = machine() else { return };
+    let lab = Lab::new();
+    let aslr = read(ASLR);
+    // Outside what the kernel documents, and nothing is written.
+    for line in ["tune apply aslr=3", "tune status aslr=3"] {
+        let refused = lab.weighbridge(line);
+        assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.seen());
+        assert!(refused.out.contains("invalid value `3` for aslr: expected 0, 1 or 2"), "{}", refused.seen());
+    }
+    for (knob, expected) in [("dirty-limit=1", "expected at least "), ("read-ahead=1", ""), ("nr-requests=1", "")] {
+        let refused = lab.weighbridge(&format!("tune apply {knob}"));
+        assert!(refused.code == 3 && refused.out.contains("unsupported: "), "{}", refused.seen());
+        assert!(refused.out.contains(expected), "{}", refused.seen());
+    }
+    assert_eq!(lab.weighbridge("tune revert").code, 4, "nothing is changed");
+    // What comes later wins, and is all that is done.
+    let applied = lab.weighbridge("tune apply aslr=0 aslr=1 --json");
+    let outcomes = applied.json();
+    assert_eq!((applied.code, outcomes.as_array().unwrap().len(), read(ASLR).as_str()), (0, 1, "1"), "{outcomes}");
+    assert_eq!(lab.weighbridge("tune status --json").json()["changed"].as_array().unwrap().len(), 1);
+    assert_eq!((lab.weighbridge("tune revert").code, read(ASLR)), (0, aslr));
+}
+
 #[test]
 fn settings_are_set_and_put_back_whatever_happens() {
     let Some(_machine) = machine() else { return };
@@ -108,10 +156,14 @@ fn settings_are_set_and_put_back_whatever_happens() {
     assert!(status.out.contains(&format!("{RATE} was `{rate}`")), "{}", status.out);
     // What somebody else changes meanwhile is left, and told.
     std::fs::write(RATE, "888").unwrap();
-    let reverted = lab.weighbridge("tune revert");
-    assert_eq!((reverted.code, read(ASLR), read(RATE)), (0, aslr.clone(), "888".to_owned()), "{}", reverted.seen());
-    assert!(reverted.out.contains("left at `888`, since somebody else changed it"), "{}", reverted.out);
-    std::fs::write(RATE, &rate).unwrap();
+    for _ in 0..2 {
+        let reverted = lab.weighbridge("tune revert");
+        assert_eq!((reverted.code, read(ASLR), read(RATE)), (3, aslr.clone(), "888".to_owned()), "{}", reverted.seen());
+        let left = format!("left at `888`, since somebody else changed it; it was `{rate}`");
+        assert!(reverted.out.contains(&left) && reverted.out.contains("tune revert --force"), "{}", reverted.out);
+    }
+    let reverted = lab.weighbridge("tune revert --force");
+    assert_eq!((reverted.code, read(RATE)), (0, rate.clone()), "{}", reverted.seen());
     assert_eq!(lab.weighbridge("tune revert").code, 4);
 
     // A set of the user's, and mistakes.
@@ -160,6 +212,15 @@ fn settings_are_set_and_put_back_whatever_happens() {
     agents.into_iter().for_each(kill);
     run.wait().unwrap();
     assert_eq!(read(ASLR), "0");
+    // A user, who may neither read the log nor put anything back, does not measure on such a machine.
+    if let Some(refused) = ran_by_a_user(&lab, "run steady --samples 1 --min-time 1ms --into U") {
+        let says = |text: &str| refused.err.contains(text);
+        assert!(
+            refused.code == 1 && says("was killed and left settings changed, which only root"),
+            "{}",
+            refused.seen()
+        );
+    }
     let next = lab.weighbridge("run steady --samples 1 --min-time 1ms --precision 100 --into N");
     assert!(
         next.err.contains(&format!("a run that was killed had changed {ASLR}: it is as it was")),

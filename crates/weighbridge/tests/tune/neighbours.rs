@@ -264,7 +264,25 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     let reverted = lab.weighbridge("tune revert");
     assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.seen());
 
+    // It does where it was so already, too.
+    fs::write(queue("nr_requests"), "64").unwrap();
+    let both = format!("nr-requests@{disk}=64 io-scheduler@{disk}=none");
+    let applied = lab.weighbridge(&format!("tune apply {both}"));
+    assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.seen());
+    assert!(!applied.out.contains(&queue("nr_requests")), "{}", applied.seen());
+    assert_eq!(lab.weighbridge("tune revert").code, 0);
+    fs::write(queue("nr_requests"), "200").unwrap();
+    assert_eq!(holds(), requested);
+
+    // In a run what was set on purpose is not reported as reset.
     let quick = "--samples 1 --min-time 1ms --warm-up 0 --precision 100";
+    let knobs = format!("knobs.io-scheduler@{disk}=none,knobs.nr-requests@{disk}=37");
+    let ran = lab.weighbridge(&format!("run steady:{knobs} {quick} --into B"));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    let journal = fs::read_to_string(lab.path("B/journal.jsonl")).unwrap();
+    assert!(!journal.contains("nr_requests from"), "{journal}");
+    assert_eq!(holds(), requested, "{}", ran.seen());
+
     let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler=none {quick} --into Q"));
     assert!([0, 3].contains(&ran.code), "{}", ran.seen());
     assert_eq!(holds(), requested, "{}", ran.seen());
