@@ -86,9 +86,9 @@ pub(crate) fn switch_in(path: &str, wanted: &str) -> Writes {
 }
 
 /// A whole number within what the kernel documents for a knob. Of some knobs the kernel itself takes any number.
-pub(crate) fn number(knob: &str, wanted: &str, range: RangeInclusive<i64>) -> Result<i64, Unsupported> {
-    let number = wanted.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| invalid(knob, wanted, &numbers(&range)))
+pub(crate) fn number(knob: &str, text: &str, range: RangeInclusive<i64>) -> Result<i64, Unsupported> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| invalid(knob, text, &numbers(&range)))
 }
 
 /// The numbers of a range, for people.
@@ -103,13 +103,13 @@ fn numbers(range: &RangeInclusive<i64>) -> String {
 }
 
 /// Why a knob does not take a value.
-pub(crate) fn invalid(knob: &str, wanted: &str, expected: &str) -> Unsupported {
-    Unsupported(format!("invalid value `{wanted}` for {knob}: expected {expected}"))
+pub(crate) fn invalid(knob: &str, value: &str, expected: &str) -> Unsupported {
+    Unsupported(format!("invalid value `{value}` for {knob}: expected {expected}"))
 }
 
 /// A whole number in a file.
-pub(crate) fn number_in(path: impl Into<String>, knob: &str, wanted: &str, range: RangeInclusive<i64>) -> Writes {
-    one(path, number(knob, wanted, range)?.to_string())
+pub(crate) fn number_in(path: impl Into<String>, knob: &str, text: &str, range: RangeInclusive<i64>) -> Writes {
+    one(path, number(knob, text, range)?.to_string())
 }
 
 /// A size: `4m`, `128 KiB`.
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn numbers_outside_their_range_are_refused_with_it() {
-        let refusal = |wanted: &str, range: RangeInclusive<i64>| number("x", wanted, range).unwrap_err().0;
+        let refusal = |text: &str, range: RangeInclusive<i64>| number("x", text, range).unwrap_err().0;
         assert_eq!(number("x", "2", 0..=2), Ok(2));
         assert_eq!(refusal("3", 0..=2), "invalid value `3` for x: expected 0, 1 or 2");
         assert_eq!(refusal("-2", -1..=4), "invalid value `-2` for x: expected a whole number from -1 to 4");

@@ -152,12 +152,12 @@ fn millis(sys: &SysRoot, path: &str) -> Result<Value, Unsupported> {
 }
 
 /// Milliseconds, as hundredths of a second.
-fn centiseconds(path: &str, knob: &str, wanted: &str) -> Writes {
+fn centiseconds(path: &str, knob: &str, value: &str) -> Writes {
     /// The kernel counts hundredths of a second in 32 bits.
     const LONGEST: i64 = i32::MAX as i64 * 10;
-    let millis = number(knob, wanted.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
+    let millis = number(knob, value.trim_end_matches("ms").trim_end(), 0..=LONGEST)?;
     match millis % 10 {
         0 => one(path, (millis / 10).to_string()),
-        _ => Err(invalid(knob, wanted, "a multiple of 10 ms, in which the kernel counts")),
+        _ => Err(invalid(knob, value, "a multiple of 10 ms, in which the kernel counts")),
     }
 }

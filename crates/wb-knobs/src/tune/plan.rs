@@ -144,16 +144,16 @@ pub(super) struct Planned {
 
 /// A value and the targets that it is for, or why there are none.
 pub(super) struct Resolved<'a> {
-    wanted: &'a Wanted,
+    value: &'a Wanted,
     knob: &'static dyn Knob,
     targets: Result<Vec<Target>, Unsupported>,
 }
 
 /// The targets of every value of several sets: each target belongs to the last value that is for it.
 pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolved<'a>>> {
-    let of_value = |wanted: &'a Wanted| {
-        let knob = find(&wanted.knob)?;
-        Some(Resolved { wanted, knob, targets: targets(sys, knob, wanted) })
+    let of_value = |value: &'a Wanted| {
+        let knob = find(&value.knob)?;
+        Some(Resolved { value, knob, targets: targets(sys, knob, value) })
     };
     let of_set = |set: &'a KnobSet| set.knobs.iter().filter_map(of_value).collect::<Vec<_>>();
     let mut all: Vec<Vec<Resolved<'a>>> = sets.iter().map(of_set).collect();
@@ -167,13 +167,13 @@ pub(super) fn resolve<'a>(sys: &SysRoot, sets: &'a [KnobSet]) -> Vec<Vec<Resolve
 }
 
 /// What a value is for: the target that it names, or those of its knob.
-fn targets(sys: &SysRoot, knob: &dyn Knob, wanted: &Wanted) -> Result<Vec<Target>, Unsupported> {
-    require_target(sys, wanted).map_err(|ambiguous| Unsupported(ambiguous.to_string()))?;
-    let targets: Vec<Target> = match &wanted.target {
+fn targets(sys: &SysRoot, knob: &dyn Knob, value: &Wanted) -> Result<Vec<Target>, Unsupported> {
+    require_target(sys, value).map_err(|ambiguous| Unsupported(ambiguous.to_string()))?;
+    let targets: Vec<Target> = match &value.target {
         None => knob.default_targets(sys),
         Some(name) => knob.targets(sys).into_iter().filter(|target| *name == target.to_string()).collect(),
     };
-    match (targets.is_empty(), &wanted.target) {
+    match (targets.is_empty(), &value.target) {
         (false, _) => Ok(targets),
         (true, Some(target)) => Err(Unsupported(format!("there is no {target} here that it could be set for"))),
         (true, None) => Err(Unsupported(knob.absent().to_owned())),
@@ -181,15 +181,15 @@ fn targets(sys: &SysRoot, knob: &dyn Knob, wanted: &Wanted) -> Result<Vec<Target
 }
 
 /// What setting a value comes to at each of its targets.
-pub(super) fn of_knob(sys: &SysRoot, Resolved { wanted, knob, targets }: &Resolved<'_>) -> Vec<Planned> {
+pub(super) fn of_knob(sys: &SysRoot, Resolved { value, knob, targets }: &Resolved<'_>) -> Vec<Planned> {
     let targets = match targets {
         Ok(targets) => targets,
-        Err(reason) => return vec![at(*knob, wanted, Target::System, None, Err(reason.clone()), sys)],
+        Err(reason) => return vec![at(*knob, value, Target::System, None, Err(reason.clone()), sys)],
     };
     let all = targets.iter().map(|target| {
-        let was = knob.read(sys, target).ok().map(|value| value.to_string());
-        let writes = knob.set(sys, target, &wanted.value);
-        at(*knob, wanted, target.clone(), was, writes, sys)
+        let was = knob.read(sys, target).ok().map(|state| state.to_string());
+        let writes = knob.set(sys, target, &value.value);
+        at(*knob, value, target.clone(), was, writes, sys)
     });
     let mut all: Vec<Planned> = all.collect();
     leave(&mut all);

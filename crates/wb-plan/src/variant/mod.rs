@@ -1,7 +1,7 @@
 //! A test with something changed, as it is typed: one side of a comparison of what the change does.
 //!
 //! ```text
-//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
+//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME[@TARGET]=VALUE · env:NAME=VALUE · cmd:COMMAND · bin:[NAME=]PATH
 //! base                           as the test stands
 //! ```
 

@@ -9,7 +9,8 @@ use super::{AttemptFlags, HostFlags, IntoFlags, PlacementFlags, ReadyFlags};
 /// What is said after the help of `ab`.
 pub(crate) const AFTER_AB: &str = "Variants, of which the first is the one that the others are held against:
   param:NAME=VALUE     a parameter of the test
-  knob:NAME=VALUE      a setting of the machine while its samples are taken (`tune status` and docs/tune.md name them)
+  knob:NAME=VALUE      a setting of the machine while its samples are taken, NAME@TARGET of one disk, page size and
+                       so on (`doctor --all` and docs/tune.md name them)
   env:NAME=VALUE       a variable in the environment of its processes
   cmd:COMMAND          a command, run by sh before each sample
   bin:[PROGRAM=]PATH   a file in the place of a program that the test needs, while it builds too: bin:gcc=/usr/bin/gcc-11

@@ -106,7 +106,7 @@ fn exit(sets: &[KnobSet], tuned: &[Vec<Tuned>]) -> Exit {
 fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
     let sets = meant(&args.what)?;
-    let mut log = UndoLog::open(&sys, &format!("tune apply {}", args.what.join(" ")))?;
+    let mut log = open(&sys, &format!("tune apply {}", args.what.join(" ")))?;
     warn_of_runs();
     let tuned = apply_all(&sys, &sets, &mut log)?;
     let exit = exit(&sets, &tuned);
@@ -116,6 +116,17 @@ fn set(args: &ApplyArgs, console: &Console) -> Result<Exit, Error> {
         false => print_text(&drawn(&tuned, console.out))?,
     }
     Ok(exit)
+}
+
+/// Takes the undo log of this machine, which is root's.
+fn open(sys: &SysRoot, by: &str) -> Result<UndoLog, Error> {
+    UndoLog::open(sys, by).map_err(|error| match error {
+        UndoError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Error::FellShort {
+            what: "only root may change the settings of this machine".to_owned(),
+            help: format!("`sudo weighbridge {by}`"),
+        },
+        other => other.into(),
+    })
 }
 
 /// Names the runs that are measuring on this machine, whose samples a change of its settings divides.
@@ -129,15 +140,18 @@ fn warn_of_runs() {
 
 fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    if !UndoLog::changes(&sys)?.is_empty() {
-        warn_of_runs();
-    }
     let conflict = if args.force { Conflict::Overwrite } else { Conflict::Keep };
     let (undone, failed) = match UndoLog::is_there(&sys)? {
-        true => match UndoLog::open(&sys, "tune revert")?.revert_with(conflict) {
-            Ok(undone) => (undone, None),
-            Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
-        },
+        true => {
+            let mut log = open(&sys, "tune revert")?;
+            if log.open_changes().next().is_some() {
+                warn_of_runs();
+            }
+            match log.revert_with(conflict) {
+                Ok(undone) => (undone, None),
+                Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
+            }
+        }
         false => (Vec::new(), None),
     };
     if undone.is_empty() && failed.is_none() {

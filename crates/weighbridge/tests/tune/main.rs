@@ -126,18 +126,49 @@ fn what_is_reported_as_set_is_set_and_the_rest_is_refused() {
         assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.seen());
         assert!(refused.out.contains("invalid value `3` for aslr: expected 0, 1 or 2"), "{}", refused.seen());
     }
-    for (knob, expected) in [("dirty-limit=1", "expected at least "), ("read-ahead=1", ""), ("nr-requests=1", "")] {
+    for (knob, expected) in
+        [("dirty-limit=1", "invalid value `1` for dirty-limit"), ("read-ahead=1", ""), ("nr-requests=1", "")]
+    {
         let refused = lab.weighbridge(&format!("tune apply {knob}"));
         assert!(refused.code == 3 && refused.out.contains("unsupported: "), "{}", refused.seen());
         assert!(refused.out.contains(expected), "{}", refused.seen());
     }
     assert_eq!(lab.weighbridge("tune revert").code, 4, "nothing is changed");
+    for line in ["tune apply aslr=0", "tune apply quiet"] {
+        let Some(refused) = ran_by_a_user(&lab, line) else { continue };
+        let reason = "error: only root may change the settings of this machine";
+        assert!(refused.code == 3 && refused.err.starts_with(reason), "{}", refused.seen());
+    }
     // What comes later wins, and is all that is done.
     let applied = lab.weighbridge("tune apply aslr=0 aslr=1 --json");
     let outcomes = applied.json();
     assert_eq!((applied.code, outcomes.as_array().unwrap().len(), read(ASLR).as_str()), (0, 1, "1"), "{outcomes}");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"].as_array().unwrap().len(), 1);
     assert_eq!((lab.weighbridge("tune revert").code, read(ASLR)), (0, aslr));
+}
+
+#[test]
+fn who_changes_settings_while_a_run_measures_is_warned() {
+    let Some(_machine) = machine() else { return };
+    let lab = Lab::new();
+    lab.define_figure("slow", SLOW);
+    let mut run = lab.start("run slow --into R --min-time 1ms --samples 100");
+    let is_announced = || {
+        let files = std::fs::read_dir(lab.path("")).unwrap().flatten();
+        files.filter_map(|file| file.file_name().into_string().ok()).any(|name| name.ends_with("-run"))
+    };
+    wait_until("the announcement of the run", is_announced);
+    let applied = lab.weighbridge("tune apply aslr=0");
+    let reverted = lab.weighbridge("tune revert");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    for ran in [applied, reverted] {
+        assert!(ran.code == 0 && ran.err.contains("is measuring here: samples before and after"), "{}", ran.seen());
+    }
+    wait_until("the end of the run", || !is_announced());
+    let applied = lab.weighbridge("tune apply aslr=0");
+    assert!(applied.code == 0 && applied.err.is_empty(), "{}", applied.seen());
+    assert_eq!(lab.weighbridge("tune revert").code, 0);
 }
 
 #[test]
