@@ -55,7 +55,8 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
                 Ok(owners) if !owners.iter().any(|owner| owner == BY) => LeftBehind::default(),
                 Ok(_) => LeftBehind { still_changed: Some(of_root(root)), ..LeftBehind::default() },
                 Err(error) => {
-                    let fault = format!("whether a run that was killed has left something changed is not known: {error}");
+                    let fault =
+                        format!("whether a run that was killed has left something changed is not known: {error}");
                     tell(&format!("warning: {fault}"));
                     LeftBehind { fault: Some(fault), ..LeftBehind::default() }
                 }

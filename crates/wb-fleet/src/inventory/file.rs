@@ -220,7 +220,7 @@ mod tests {
         a host has no parameter `guest-cpu` | guest-cpu | did you mean `guest-cpus`?
         `arch` takes a name such as "x86_64", not 3 | 3 | here
         a host has no parameter `zebra` | zebra | unknown
-        there is no host `b` | 'b' | did you mean `a`?
+        there is no host `b` | 'b' | unknown
         `a` is a host already | a | a group needs another name
         a group is a list of hosts | 'a' | not this
         "#);

@@ -141,10 +141,9 @@ impl UndoLog {
         (log.changes, log.next) = known(log.store.lines()?);
         match log.changes.is_empty() {
             // Of somebody who was killed when everything was put back.
-            true => log.store.remove()?,
-            false => log.store.mend()?,
+            true => log.store.remove().and_then(|()| log.store.remove_owners())?,
+            false => log.store.mend().and_then(|()| log.store.set_owners(&log.owners()))?,
         }
-        log.store.set_owners(&log.owners())?;
         Ok(log)
     }
 
@@ -308,13 +307,14 @@ impl UndoLog {
         self.changes.remove(&number);
         if self.changes.is_empty() {
             self.store.remove()?;
+            self.store.remove_owners()?;
             self.next = 0;
         } else {
-            // Where the disk is full that stays unwritten: done twice it is the same.
+            // Where the disk is full these stay unwritten: done twice it is the same, and an owner too many keeps others
+            // from measuring until the log is opened again.
             let _ = self.store.append(&Line::Undone { number, how });
+            let _ = self.store.set_owners(&self.owners());
         }
-        // One that stays too long keeps others from measuring until the log is opened again.
-        let _ = self.store.set_owners(&self.owners());
         Ok(())
     }
 

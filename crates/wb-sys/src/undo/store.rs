@@ -152,16 +152,30 @@ impl Store {
         if owners.iter().copied().eq(self.owners()?) {
             return Ok(());
         }
-        if owners.is_empty() {
-            return fs::remove_file(&path).map_err(io_error("remove", &path));
-        }
         let text: String = owners.iter().map(|owner| format!("{owner}\n")).collect();
+        let new = path.with_extension("new");
         let write = || {
-            fs::write(&path, text)?;
+            fs::write(&new, text)?;
             // Whatever the umask.
-            fs::set_permissions(&path, fs::Permissions::from_mode(PUBLIC))
+            fs::set_permissions(&new, fs::Permissions::from_mode(PUBLIC))?;
+            fs::rename(&new, &path)
         };
-        write().map_err(io_error("write", &path))
+        write().map_err(io_error("write", &path)).inspect_err(|_| {
+            // What cannot be removed either is removed by whoever opens the log next.
+            let _ = fs::remove_file(&new);
+        })
+    }
+
+    /// Removes what says for whom the machine is changed, also the unfinished one of somebody who was killed.
+    pub(super) fn remove_owners(&self) -> Result<(), UndoError> {
+        let path = self.owners_file();
+        for path in [path.with_extension("new"), path] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn owners_file(&self) -> PathBuf {

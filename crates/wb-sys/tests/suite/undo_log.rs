@@ -167,7 +167,7 @@ impl<'a> Small<'a> {
     fn at(at: &'a Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=8k,mode=755", "small"]).arg(at).output();
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=16k,mode=755", "small"]).arg(at).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self { at })
     }
 }
@@ -226,7 +226,7 @@ fn where_not_even_the_lock_can_be_written_nothing_is_changed() {
         eprintln!("SKIPPED: the undo log on a full disk: no file system can be mounted here");
         return;
     };
-    fs::write(at.join("other"), [0; 8192]).unwrap();
+    fs::write(at.join("other"), [0; 16384]).unwrap();
     let error = UndoLog::open(&machine.root(), "a test").unwrap_err();
     assert!(matches!(&error, UndoError::Io { what: "take", .. }), "{error}");
     assert!(!at.join("lock").exists());

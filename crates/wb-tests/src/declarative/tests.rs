@@ -53,7 +53,7 @@ fn a_plain_definition_declares_what_it_says() {
 fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
     for (from, to, message) in [
         ("command =", "comand =", "x.toml:4:1: there is no field `comand` here: did you mean `command`?"),
-        ("{n}", "{m}", "x.toml:4:11: there is no placeholder `{m}`: did you mean `n`?"),
+        ("{n}", "{nn}", "x.toml:4:11: there is no placeholder `{nn}`: did you mean `n`?"),
         ("{work}", "'", "x.toml:4:11: `tool --n {n} '` has a quote that is not closed"),
         ("tool --n {n} {work}", "", "x.toml:4:11: a command has at least its program"),
         ("command =", "runner = \"x\"\ncommand =", "x.toml:4:10: a test has a `command` or a `runner`: remove one"),

@@ -40,5 +40,8 @@ fn cpus_are_shielded_by_a_partition_and_given_back() {
     println!("{}", outcome.output);
     assert_eq!(outcome.status, 0);
     let seen: Vec<&str> = outcome.output.lines().filter_map(|line| line.strip_prefix("seen ")).map(str::trim).collect();
-    assert_eq!(seen, ["before: 0-1, none,", "shielded: 0, root, cpuset", "measured: 0 on 1", "all: 3", "after: 0-1, none,"]);
+    assert_eq!(
+        seen,
+        ["before: 0-1, none,", "shielded: 0, root, cpuset", "measured: 0 on 1", "all: 3", "after: 0-1, none,"]
+    );
 }
