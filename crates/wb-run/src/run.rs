@@ -93,9 +93,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
     }
     let wanted = |at: usize| matches!(next(&cells, at, job.referee, &plan.sampling), Next::Attempt(..));
     let open = (0..cells.len()).filter(|at| wanted(*at)).count();
-    watch(started(&cells, &plan, open));
     let is_recorded = |cell: &Cell| earlier.iter().any(|entry| entry.cells.contains(&cell.id));
     if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
+        watch(started(&cells, &plan, open));
         define(&run, &cells)?.into_iter().for_each(|note| watch(Progress::Noted(note)));
         let bench = Bench {
             crew,
@@ -113,6 +113,9 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
             .await?;
         return Ok(RunEnd::Complete);
     }
+    let (other_runs, warnings) = OtherRuns::announced(&crew).await?;
+    watch(started(&cells, &plan, open));
+    warnings.into_iter().for_each(|warning| watch(Progress::Warned(warning)));
     for at in (0..cells.len()).filter(|at| wanted(*at)) {
         series::check_build(&cells[at], &crew, &plan.sampling, &job.cancel).await?;
     }
@@ -121,8 +124,6 @@ pub async fn run(job: Job<'_>, mut watch: impl FnMut(Progress)) -> Result<RunEnd
         watch(Progress::Noted(kept));
     }
 
-    let (other_runs, warnings) = OtherRuns::announced(&crew).await?;
-    warnings.into_iter().for_each(|warning| watch(Progress::Warned(warning)));
     let entry = run.add_entry(Entry {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),

@@ -85,8 +85,7 @@ impl Lab {
     /// controller these are different machines. None, aloud, where that takes more rights than there are.
     pub(crate) fn with_hosts() -> Option<Self> {
         let lab = Self { has_hosts: true, ..Self::new() };
-        let enter =
-            "unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=755 lab /var/lib && exec /bin/sh'";
+        let enter = "unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=755 lab /var/lib && mkdir -m 1777 /var/lib/locks && WEIGHBRIDGE_LOCKS=/var/lib/locks exec /bin/sh'";
         let cache = lab.path("cache");
         let ssh = lab.program(
             "ssh",

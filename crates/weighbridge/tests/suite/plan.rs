@@ -254,10 +254,15 @@ fn a_long_message_is_told_once_above_its_frame() {
 #[test]
 fn limits_of_nothing_are_refused() {
     let lab = Lab::new();
-    for option in ["--min-time 0", "--limit 0", "--budget 0", "--attempts 0", "--precision 0"] {
+    for option in ["--min-time 0", "--limit 0", "--budget 0", "--precision 0"] {
         let ran = lab.weighbridge(&format!("plan steady {option}"));
         assert_eq!(ran.code, 1, "{option}: {}", ran.out);
         assert!(ran.err.contains(&format!("`{}` must be", &option[2..option.len() - 2])), "{}", ran.err);
+    }
+    for option in ["--attempts 0", "--samples 0", "--samples abc", "--max-samples 3.5", "--warm-up -1"] {
+        let ran = lab.weighbridge(&format!("plan steady {option}"));
+        assert_eq!(ran.code, 1, "{option}: {}", ran.out);
+        assert!(ran.err.contains("expected a whole number from "), "{}", ran.err);
     }
     let mut command = lab.command("plan steady");
     let output = command.args(["--tool", ""]).output().unwrap();

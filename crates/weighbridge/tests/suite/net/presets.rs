@@ -93,7 +93,7 @@ fn the_interval_that_the_end_cuts_is_told() {
 fn wrong_arguments_are_told_where_they_stand() {
     let place = Place::new();
     for (flags, part) in [
-        ("-n 0", "0 is not in 1.."),
+        ("-n 0", "expected a whole number from 1"),
         ("-l 0", "at least 1 byte"),
         ("-l 2g", "at most 1g"),
         ("-t 0", "no time at all"),
