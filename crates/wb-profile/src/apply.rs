@@ -56,6 +56,9 @@ pub struct Standing {
     pub profile: Profile,
     /// The host.
     pub host: WorkerName,
+    /// The knobs and values of its sets, which are files of their own, by the set's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sets: BTreeMap<String, BTreeMap<String, String>>,
     /// What became of each knob.
     pub knobs: Vec<Tuned>,
     /// Its guests.
@@ -94,6 +97,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
+                sets: values_of_sets(&named.profile, means.sets),
                 knobs,
                 guests: made,
             };
@@ -107,6 +111,13 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
             Err(failed(why))
         }
     }
+}
+
+/// The knobs and values of a profile's sets, by the set's name.
+pub fn values_of_sets(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let values = |set: &KnobSet| set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
+    let named = sets.iter().filter(|set| profile.sets.contains(&set.name));
+    named.map(|set| (set.name.clone(), values(set))).collect()
 }
 
 async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tuned>, Option<guest::Running>), Why> {

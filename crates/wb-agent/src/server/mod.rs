@@ -45,6 +45,7 @@ use processes::LiveProcess;
 use recordings::Recording;
 pub use runs::runs_here;
 use runs::{Announcement, Kind};
+pub use tuning::RUN;
 
 /// Why an agent ended otherwise than by the end of its input.
 #[derive(Debug, thiserror::Error)]

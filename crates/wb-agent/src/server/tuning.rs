@@ -15,10 +15,10 @@ use crate::worker::{LeftBehind, PutBack, StillChanged};
 use super::Agent;
 
 /// For whom the undo log has what agents change.
-const BY: &str = "run";
+pub const RUN: &str = "run";
 
 fn is_ours(change: &Change) -> bool {
-    change.by == BY
+    change.by == RUN
 }
 
 fn refused(error: &UndoError) -> Fault {
@@ -52,7 +52,7 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
         Err(error) if matches!(refused(&error), Fault::NotRoot) => {
             return match UndoLog::changed_for(root) {
                 // What somebody has applied on purpose is what the machine is like.
-                Ok(owners) if !owners.iter().any(|owner| owner == BY) => LeftBehind::default(),
+                Ok(owners) if !owners.iter().any(|owner| owner == RUN) => LeftBehind::default(),
                 Ok(_) => LeftBehind { still_changed: Some(of_root(root)), ..LeftBehind::default() },
                 Err(error) => {
                     let fault =
@@ -64,7 +64,7 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
         }
         Err(error) => return LeftBehind { still_changed: Some(changed(&error)), ..LeftBehind::default() },
     }
-    let (put_back, error) = match UndoLog::open(root, BY) {
+    let (put_back, error) = match UndoLog::open(root, RUN) {
         // Of a run that ended meanwhile nothing is left.
         Err(UndoError::Held { .. }) if still_changed(root).is_empty() => return LeftBehind::default(),
         Err(error) => (Vec::new(), Some(error)),
@@ -79,7 +79,7 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
 /// The changes of root's runs, for a user who may not read the log.
 fn of_root(root: &SysRoot) -> StillChanged {
     let (what, unnamed) = (Vec::new(), "a run of root's has changed settings, which only root can put back");
-    let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.what == BY);
+    let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.what == RUN);
     let Some(holder) = holder else { return StillChanged { what, why: unnamed.to_owned(), is_held: false } };
     let is_held = !holder.has_ended;
     let why = match is_held {
@@ -156,7 +156,7 @@ impl Agent {
         }
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
         let knobs = wanted.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
-        let set = KnobSet { name: BY.to_owned(), summary: String::new(), knobs };
+        let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs };
         let root = self.root.clone();
         let tuned = self.for_group(group, move |log| apply(&root, &set, log)).await?;
         match tuned.iter().find_map(|one| Some((one, one.outcome.reason()?))) {
@@ -187,7 +187,7 @@ impl Agent {
         }
         let (log, root) = (held.take(), self.root.clone());
         let changed = on_a_thread(move || {
-            let mut log = log.map_or_else(|| UndoLog::open(&root, BY), Ok)?;
+            let mut log = log.map_or_else(|| UndoLog::open(&root, RUN), Ok)?;
             let before = numbers(&log);
             let result = change(&mut log);
             let new: BTreeSet<u32> = numbers(&log).difference(&before).copied().collect();

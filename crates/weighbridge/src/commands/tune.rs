@@ -13,8 +13,9 @@ use wb_report::text::{Align, Cell, Style, Table, Tone};
 use wb_sys::undo::{Change, Conflict, Reset, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
+use super::crew::local;
 use super::remote::{Output, Word, on_hosts};
-use super::{print_json, print_text};
+use super::{print_json, print_text, runtime};
 use crate::cli::tune::{ApplyArgs, RevertArgs, StatusArgs, TuneCommand};
 use crate::console::{Console, tell};
 use crate::error::Error;
@@ -162,6 +163,9 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
         return Ok(Exit::Nothing);
     }
     let reverted: Vec<Reverted> = undone.into_iter().map(|(change, undone)| Reverted { change, undone }).collect();
+    if reverted.iter().any(|one| one.change.by == wb_agent::RUN) {
+        remove_leftovers()?;
+    }
     let is_left = reverted.iter().any(|one| matches!(one.undone, Undone::Left { .. }));
     if args.json {
         print_json(&reverted)?;
@@ -184,6 +188,11 @@ fn revert(args: &RevertArgs, console: &Console) -> Result<Exit, Error> {
     }
     print_text(&text)?;
     Ok(ended(is_left, failed, console))
+}
+
+/// Removes the files, keys and control groups of runs that were killed, as each agent does at its start.
+fn remove_leftovers() -> Result<(), Error> {
+    runtime()?.block_on(async { local().await?.close().await.map_err(Error::from) })
 }
 
 /// How a revert ends that may have put back a part only, once that part was printed.

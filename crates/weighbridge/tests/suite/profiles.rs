@@ -207,6 +207,23 @@ fn a_folder_has_one_meaning_of_a_profile_and_no_secrets_of_it() {
 }
 
 #[test]
+fn a_set_that_is_edited_makes_another_profile() {
+    let Some(lab) = Lab::with_own_state() else { return };
+    let set = |scheduler: &str| {
+        let text = format!("summary = \"db\"\n[knobs]\n\"io-scheduler@nosuchdisk\" = \"{scheduler}\"\n");
+        lab.write("config/weighbridge/knobs.d/db.toml", &text);
+    };
+    lab.write("config/weighbridge/profiles.d/Db.toml", "summary = \"a database's\"\nsets = [\"db\"]\n");
+    set("none");
+    let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
+    assert!([0, 3].contains(&ran.code), "{}", ran.seen());
+    assert_eq!(lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).code, 4);
+    set("mq-deadline");
+    let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
+    assert!(ran.code == 1 && ran.err.contains("R was measured in another `Db` than this one"), "{}", ran.seen());
+}
+
+#[test]
 fn a_command_that_makes_nothing_so_is_told() {
     let Some(lab) = Lab::with_own_state() else { return };
     let text =

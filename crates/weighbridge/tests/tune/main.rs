@@ -235,14 +235,27 @@ fn settings_are_set_and_put_back_whatever_happens() {
     run.wait().unwrap();
     wait_until("the machine as it was", || read(ASLR) == aslr);
 
-    // Both are killed: the next start does, and says so.
-    let mut run = lab.start("run slow:knobs.aslr=0 --into L --min-time 1ms");
-    wait_until("the knob", || read(ASLR) == "0");
-    let agents = children(run.id());
-    run.kill().unwrap();
-    agents.into_iter().for_each(kill);
-    run.wait().unwrap();
-    assert_eq!(read(ASLR), "0");
+    // Both are killed, and what they have left is removed with what they have changed.
+    let killed = |into: &str| {
+        let mut run = lab.start(&format!("run slow:knobs.aslr=0 --into {into} --min-time 1ms"));
+        wait_until("the knob", || read(ASLR) == "0");
+        let agents = children(run.id());
+        run.kill().unwrap();
+        agents.into_iter().for_each(kill);
+        run.wait().unwrap();
+        assert_eq!(read(ASLR), "0");
+    };
+    let leftovers = || {
+        let entries = std::fs::read_dir(lab.path("")).unwrap().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("weighbridge-")).count()
+    };
+    killed("R");
+    assert!(leftovers() > 0);
+    let reverted = lab.weighbridge("tune revert");
+    assert_eq!((reverted.code, read(ASLR), leftovers()), (0, aslr.clone(), 0), "{}", reverted.seen());
+
+    // Or the next start does both, and says so.
+    killed("L");
     // A user, who may neither read the log nor put anything back, does not measure on such a machine.
     if let Some(refused) = ran_by_a_user(&lab, "run steady --samples 1 --min-time 1ms --into U") {
         let says = |text: &str| refused.err.contains(text);
