@@ -55,7 +55,10 @@ fn everything_is_told_of_both_sides() {
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested -i 100ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.seen());
     let titles: Vec<&str> = ran.out.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
-    assert_snapshot!(titles.join("\n"), @r"
+    // How many intervals have rounds of their own is a matter of time.
+    let titles =
+        titles.join("\n").replace("over 2 of them", "over # of them").replace("over 3 of them", "over # of them");
+    assert_snapshot!(titles, @r"
     strands, and the rounds of each
     executions of flowops
     client against server
@@ -66,7 +69,7 @@ fn everything_is_told_of_both_sides() {
     connections
     network interfaces
     network protocols
-    Txn1: rounds of each 100 ms, over 3 of them
+    Txn1: rounds of each 100 ms, over # of them
     transactions
     machines
     total
