@@ -70,9 +70,10 @@ async fn look(named: &Named, site: &Site<'_>) -> Result<Outlook, Why> {
 
 /// Whether putting a host into a profile changes what only root may.
 fn takes_root(profile: &Profile) -> bool {
-    let Profile { knobs, files, commands, kernel_arguments, guests, .. } = profile;
-    let changes = [knobs.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
-    guests.is_some() || changes.contains(&false)
+    let Profile { sets, knobs, files, commands, kernel_arguments, guests, .. } = profile;
+    let unchanged =
+        [sets.is_empty(), knobs.is_empty(), files.is_empty(), commands.is_empty(), kernel_arguments.is_empty()];
+    guests.is_some() || unchanged.contains(&false)
 }
 
 /// The knobs that the host has not, or not with this value. Commands and kernel arguments come before knobs and may bring

@@ -12,7 +12,7 @@ use wb_profile::{Named, Planned as Guest, Preflight, Why};
 use wb_report::text::{Align, Table};
 use wb_run::Crew;
 
-use super::crew::{Hosts, Ready, close, hosts, preflights, profiles};
+use super::crew::{Hosts, Ready, close, hosts, leave_out_changed, preflights, profiles};
 use super::what::{Asked, asked};
 use super::{by_reason, estimate, lasting, print_json, print_text, publish, runtime};
 use crate::cli::{HostFlags, PlanArgs};
@@ -58,6 +58,7 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
         }
         false => runtime()?.block_on(async {
             let mut hosts = hosts(&args.what.hosts, console).await?;
+            leave_out_changed(&mut hosts).await?;
             let planned = on_hosts(&asked, &profiles, &args.what.hosts, &mut hosts).await;
             close(hosts).await?;
             planned

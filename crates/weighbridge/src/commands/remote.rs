@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wb_agent::{Command, Ending, Finished, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-use super::crew::{close, hosts};
+use super::crew::{close, hosts, report_all_left_behind};
 use super::{print_json, print_text, runtime};
 use crate::cli::MachineFlags;
 use crate::console::{Console, tell};
@@ -63,6 +63,7 @@ pub(crate) fn on_hosts(
 ) -> Result<Exit, Error> {
     runtime()?.block_on(async {
         let hosts = hosts(&machines.clone().into(), console).await?;
+        report_all_left_behind(&hosts).await?;
         let mut codes: Vec<Option<i32>> = hosts.crew.absent.iter().map(|_| None).collect();
         let mut printed = BTreeMap::new();
         for member in &hosts.crew.members {

@@ -200,10 +200,9 @@ fn a_host_whose_agent_is_killed_is_reached_once_more_and_brought_back() {
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
-#[test]
-fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
-    let Some((hosts, lab)) = lab(1) else { return };
-    let [file, flag] = mine(&lab);
+/// A host that was left in a profile: its agent was killed, and nobody got there any more, until now.
+fn left_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
+    let [file, flag] = mine(lab);
     // Once the flag is there, nobody gets to the host.
     let ssh = std::fs::read_to_string(hosts.path("ssh")).unwrap();
     let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
@@ -216,13 +215,33 @@ fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
         ),
     );
     let ran =
-        weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
+        weighbridge(hosts, lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let still = format!("; still changed: {}, the flag\nhelp: `weighbridge profile revert`", file.display());
     let warned = ran.err.contains("warning: `host1`: its agent cannot be reached, and another one cannot be started: ");
     assert!(warned && ran.err.contains(&still), "{}", ran.seen());
     assert!(flag.exists());
     std::fs::remove_file(lab.path("gone")).unwrap();
+    [file, flag]
+}
+
+#[test]
+fn what_only_looks_at_a_host_reports_what_its_agent_has_put_back() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    for line in ["plan steady", "tune status"] {
+        let [file, flag] = left_changed(&hosts, &lab);
+        let looked = weighbridge(&hosts, &lab, &format!("{line} --hosts {}", addresses(1..=1)));
+        let note = "note: `host1`: a run that was killed had changed the flag: it is as it was";
+        assert!(looked.code == 0 && looked.err.contains(note), "{}", looked.seen());
+        assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
+        std::fs::remove_dir_all(lab.path("R")).unwrap();
+    }
+}
+
+#[test]
+fn what_is_still_changed_on_a_host_that_cannot_be_reached_any_more_is_named() {
+    let Some((hosts, lab)) = lab(1) else { return };
+    let [file, flag] = left_changed(&hosts, &lab);
     let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1)));
     assert!(reverted.code == 0 && reverted.out.contains("the flag: it is as it was"), "{}", reverted.seen());
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");

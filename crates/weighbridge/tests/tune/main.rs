@@ -272,6 +272,10 @@ fn settings_are_set_and_put_back_whatever_happens() {
         next.seen()
     );
     assert_eq!(read(ASLR), aslr);
+    // What takes root's rights is found before anything is measured.
+    if let Some(planned) = ran_by_a_user(&lab, "plan steady --profiles TunedHost") {
+        assert!(planned.code == 3 && planned.out.contains("root's rights"), "{}", planned.seen());
+    }
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
     assert!(!std::path::Path::new("/var/lib/weighbridge").exists(), "nothing of ours stays");
 }

@@ -25,7 +25,7 @@ use crate::error::Error;
 
 pub(crate) use self::hosts::LOOPBACK_ADDRESSES;
 pub(crate) use self::kernels::{kernels_back, require_elsewhere, start_kernels};
-pub(crate) use self::ready::{Ready, made_ready};
+pub(crate) use self::ready::{Ready, leave_out_changed, made_ready, report_all_left_behind};
 pub(crate) use self::state::{State, Unmet, localhost, preflights, profiles, put, shelf};
 
 /// By which workers of one machine reach each other.

@@ -102,15 +102,12 @@ async fn assembled_ready(ready: &Ready, flags: &HostFlags, folder: &Path, consol
 ///
 /// # Errors
 /// When no other host is left.
-async fn leave_out_changed(hosts: &mut Hosts) -> Result<(), Error> {
+pub(crate) async fn leave_out_changed(hosts: &mut Hosts) -> Result<(), Error> {
+    report_all_left_behind(hosts).await?;
     let mut last = None;
     for member in hosts.crew.members.clone() {
         let name = member.worker.name().clone();
-        let left = member.worker.left_behind().await?;
-        if hosts.others.iter().any(|host| host.name == name) {
-            report_left_behind(&name, &left);
-        }
-        if let Some(still) = left.still_changed {
+        if let Some(still) = member.worker.left_behind().await?.still_changed {
             hosts.crew.leave(&name, still.to_string());
             // Nothing was done with it: how it ends is of no interest.
             let _ = member.worker.close().await;
@@ -126,6 +123,18 @@ async fn leave_out_changed(hosts: &mut Hosts) -> Result<(), Error> {
             Ok(())
         }
     }
+}
+
+/// Reports what runs that were killed had left changed on hosts, and their agents have put back at their start. Of this
+/// machine its agent reports that.
+pub(crate) async fn report_all_left_behind(hosts: &Hosts) -> Result<(), Error> {
+    for member in &hosts.crew.members {
+        let name = member.worker.name();
+        if hosts.others.iter().any(|host| host.name == *name) {
+            report_left_behind(name, &member.worker.left_behind().await?);
+        }
+    }
+    Ok(())
 }
 
 /// Reports what runs that were killed had left changed on a host.
