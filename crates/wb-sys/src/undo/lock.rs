@@ -1,6 +1,6 @@
 //! Who may change a machine: one at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
@@ -155,22 +155,33 @@ pub(super) fn take(path: &Path, what: &str) -> io::Result<Result<File, Option<Ho
 /// Ends the commands of a holder that has ended, each with its process group and all that descends from it.
 fn end_commands(file: &mut File, dead: &Signature) -> io::Result<()> {
     let root = SysRoot::real();
-    let all = tree::all(&root);
-    let commands = commands(&all, &file.metadata()?);
-    let mut groups: BTreeSet<u32> = commands.iter().map(|command| command.group).collect();
-    // One that has not left it yet is no reason to end whatever else is in it.
-    groups.remove(&dead.group);
-    let of_group = all.iter().filter(|entry| groups.contains(&entry.group));
-    let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
-    // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
-    if Signature::read(file)?.as_ref() == Some(dead) {
-        let ended = tree::descendants(&all, &roots);
-        // All are stopped first: a shell whose child is killed before it would go on with its next command.
-        for signal in [Signal::STOP, Signal::KILL] {
-            ended.iter().for_each(|entry| {
-                tree::signal(entry, signal);
-            });
+    let (mut groups, mut stopped) = (BTreeSet::new(), BTreeMap::new());
+    // All are stopped before any is killed: a shell whose child is killed first would go on with its next command. One that
+    // is stopped starts no more, so that what was started meanwhile is found in the next round.
+    loop {
+        let all = tree::all(&root);
+        let commands = commands(&all, &file.metadata()?);
+        groups.extend(commands.iter().map(|command| command.group));
+        // One that has not left it yet is no reason to end whatever else is in it.
+        groups.remove(&dead.group);
+        let of_group = all.iter().filter(|entry| groups.contains(&entry.group));
+        let roots = commands.iter().copied().chain(of_group).map(|entry| entry.pid).collect();
+        // Somebody may have taken the lock meanwhile: then these are the commands of a process that lives.
+        if Signature::read(file)?.as_ref() != Some(dead) {
+            break;
         }
+        let found = tree::descendants(&all, &roots);
+        let new: Vec<_> = found.into_iter().filter(|entry| !stopped.contains_key(&entry.pid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        for entry in new {
+            tree::signal(&entry, Signal::STOP);
+            stopped.insert(entry.pid, entry);
+        }
+    }
+    for entry in stopped.values() {
+        tree::signal(entry, Signal::KILL);
     }
     Ok(())
 }
