@@ -7,7 +7,7 @@
 //!
 //! It must not know plans, runs, tests or workers: it is usable alone. It prints nothing.
 //!
-//! Start with [`session::client`], then [`engine::work`], the messages that sites are driven by.
+//! Start with [`session::client`], then [`engine::protocol`], the messages that sites are driven by.
 
 pub mod control;
 pub mod engine;

@@ -1,15 +1,15 @@
 //! What the other side of a profile does: what one side sends, the other receives.
 
-use crate::language::connections::links;
+use crate::language::connections::connection_uses;
 use crate::language::{
-    Action, Endpoint, FileSizes, Files, Flowop, Group, Message, Profile, Size, Transaction, opposite,
+    Endpoint, FileSizes, Files, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Transaction, opposite,
 };
 
 /// The remote hosts of a profile, each once, in the order of their first appearance.
-pub fn hosts(profile: &Profile) -> Vec<String> {
+pub fn hosts(profile: &NetProfile) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for flowop in profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|part| &part.flowops) {
-        if let Action::Connect(endpoint) | Action::Accept(endpoint) = &flowop.action
+        if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action
             && !hosts.contains(&endpoint.remote)
         {
             hosts.push(endpoint.remote.clone());
@@ -31,45 +31,50 @@ pub fn hosts(profile: &Profile) -> Vec<String> {
 /// - A rate stays where `host` speaks first in a transaction; otherwise it only answers, at the other's pace.
 /// - Files come with their sizes from `file_sizes`, as only the first side has them. That has no way back: in
 ///   the mirror of a mirror they are [`Action::Elsewhere`].
-pub fn mirror(profile: &Profile, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Profile {
+pub fn mirror(profile: &NetProfile, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> NetProfile {
     let groups = profile.groups.iter().map(|group| mirror_group(group, host, file_sizes)).collect();
-    Profile { name: profile.name.clone(), groups }
+    NetProfile { name: profile.name.clone(), groups }
 }
 
 fn mirror_group(group: &Group, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Group {
-    let links = links(group);
+    let links = connection_uses(group);
     let belongs = |link: &Option<&Endpoint>| link.is_some_and(|endpoint| endpoint.remote == host);
     let endpoints: Vec<Vec<_>> =
         links.into_iter().map(|links| links.into_iter().map(|link| link.endpoint()).collect()).collect();
     let concerned = endpoints.iter().flatten().any(belongs);
     let transactions = group.transactions.iter().zip(&endpoints).map(|(transaction, endpoints)| {
         let flowops = transaction.flowops.iter().zip(endpoints).map(|(flowop, endpoint)| {
-            let here = concerned && (belongs(endpoint) || concerns_nobody(&flowop.action));
-            if here { mirror_flowop(flowop, file_sizes) } else { elsewhere(flowop) }
+            let here = concerned && (belongs(endpoint) || is_symmetric(&flowop.action));
+            if here { mirror_flowop(flowop, file_sizes) } else { skip(flowop) }
         });
-        paced(Transaction { flowops: flowops.collect(), ..transaction.clone() })
+        drop_passive_rates(Transaction { flowops: flowops.collect(), ..transaction.clone() })
     });
     Group { transactions: transactions.collect(), ..group.clone() }
 }
 
 /// Whether it is done on every side.
-fn concerns_nobody(action: &Action) -> bool {
-    matches!(action, Action::Think { .. } | Action::Nop)
+fn is_symmetric(action: &FlowopAction) -> bool {
+    matches!(action, FlowopAction::Think { .. } | FlowopAction::Nop)
 }
 
-fn elsewhere(flowop: &Flowop) -> Flowop {
-    Flowop { action: Action::Elsewhere, ..flowop.clone() }
+fn skip(flowop: &Flowop) -> Flowop {
+    Flowop { action: FlowopAction::Elsewhere, ..flowop.clone() }
 }
 
 fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Flowop {
     let action = match &flowop.action {
-        Action::Connect(endpoint) => Action::Accept(Box::new(mirror_endpoint(endpoint))),
-        Action::Accept(endpoint) => Action::Connect(Box::new(mirror_endpoint(endpoint))),
-        Action::Send(message) => Action::Receive(mirror_message(message)),
-        Action::Receive(message) => Action::Send(mirror_message(message)),
-        Action::SendFiles(files) => Action::ReceiveFiles(FileSizes { sizes: file_sizes(files), count: files.count }),
-        Action::ReceiveFiles(_) => return elsewhere(flowop),
-        same @ (Action::Disconnect | Action::Think { .. } | Action::Nop | Action::Elsewhere) => same.clone(),
+        FlowopAction::Connect(endpoint) => FlowopAction::Accept(Box::new(mirror_endpoint(endpoint))),
+        FlowopAction::Accept(endpoint) => FlowopAction::Connect(Box::new(mirror_endpoint(endpoint))),
+        FlowopAction::Send(message) => FlowopAction::Receive(mirror_message(message)),
+        FlowopAction::Receive(message) => FlowopAction::Send(mirror_message(message)),
+        FlowopAction::SendFiles(files) => {
+            FlowopAction::ReceiveFiles(FileSizes { sizes: file_sizes(files), count: files.count })
+        }
+        FlowopAction::ReceiveFiles(_) => return skip(flowop),
+        same
+        @ (FlowopAction::Disconnect | FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere) => {
+            same.clone()
+        }
     };
     Flowop { name: opposite(&flowop.name).to_owned(), action, ..flowop.clone() }
 }
@@ -83,24 +88,24 @@ fn mirror_endpoint(endpoint: &Endpoint) -> Endpoint {
 
 fn mirror_message(message: &Message) -> Message {
     let mut mirrored = message.clone();
-    if let (Size::Fixed(size), Some(remote)) = (message.size, message.remote_size) {
-        mirrored.size = Size::Fixed(remote);
+    if let (MessageSize::Fixed(size), Some(remote)) = (message.size, message.remote_size) {
+        mirrored.size = MessageSize::Fixed(remote);
         mirrored.remote_size = Some(size);
     }
     mirrored
 }
 
 /// Without its rates unless it speaks first; a transaction without messages does if it opens with a connect.
-fn paced(mut transaction: Transaction) -> Transaction {
+fn drop_passive_rates(mut transaction: Transaction) -> Transaction {
     let actions = || transaction.flowops.iter().map(|flowop| &flowop.action);
     let first_message = actions().find_map(|action| match action {
-        Action::Send(_) | Action::SendFiles(_) => Some(true),
-        Action::Receive(_) | Action::ReceiveFiles(_) => Some(false),
+        FlowopAction::Send(_) | FlowopAction::SendFiles(_) => Some(true),
+        FlowopAction::Receive(_) | FlowopAction::ReceiveFiles(_) => Some(false),
         _ => None,
     });
     let first_opening = actions().find_map(|action| match action {
-        Action::Connect(_) => Some(true),
-        Action::Accept(_) => Some(false),
+        FlowopAction::Connect(_) => Some(true),
+        FlowopAction::Accept(_) => Some(false),
         _ => None,
     });
     if !first_message.or(first_opening).unwrap_or(false) {
@@ -119,19 +124,19 @@ mod tests {
     use super::*;
     use crate::language::{PartialReliability, Variables, parse};
 
-    fn profile(text: &str) -> Profile {
+    fn profile(text: &str) -> NetProfile {
         parse("p.xml", text, &Variables::new()).expect("it is sound").profile
     }
 
-    fn mirrored(text: &str, host: &str) -> Profile {
+    fn mirrored(text: &str, host: &str) -> NetProfile {
         mirror(&profile(text), host, &|_| vec![1, 2])
     }
 
     /// The flowops of a profile, a line per transaction.
-    fn outline(profile: &Profile) -> Vec<String> {
+    fn outline(profile: &NetProfile) -> Vec<String> {
         let line = |transaction: &Transaction| {
             let word = |flowop: &Flowop| match flowop.action {
-                Action::Elsewhere => "-".to_owned(),
+                FlowopAction::Elsewhere => "-".to_owned(),
                 _ => flowop.name.clone(),
             };
             let words: Vec<_> = transaction.flowops.iter().map(word).collect();
@@ -168,7 +173,7 @@ mod tests {
     fn files_come_with_their_sizes() {
         let mirrored = mirrored(TWO, "b");
         let files = &mirrored.groups[1].transactions[0].flowops[2].action;
-        assert_eq!(*files, Action::ReceiveFiles(FileSizes { sizes: vec![1, 2], count: 3 }));
+        assert_eq!(*files, FlowopAction::ReceiveFiles(FileSizes { sizes: vec![1, 2], count: 3 }));
     }
 
     #[test]
@@ -193,10 +198,10 @@ mod tests {
             "h",
         );
         let flowops = &other.groups[0].transactions[0].flowops;
-        let Action::Accept(endpoint) = &flowops[0].action else { panic!("no accept") };
+        let FlowopAction::Accept(endpoint) = &flowops[0].action else { panic!("no accept") };
         assert_eq!((endpoint.sctp.in_streams, endpoint.sctp.out_streams, &endpoint.local), (Some(8), Some(4), &None));
-        let Action::Receive(message) = &flowops[1].action else { panic!("no read") };
-        assert_eq!((message.size, message.remote_size), (Size::Fixed(16), Some(64)));
+        let FlowopAction::Receive(message) = &flowops[1].action else { panic!("no read") };
+        assert_eq!((message.size, message.remote_size), (MessageSize::Fixed(16), Some(64)));
     }
 
     /// The options of a message, as text.
@@ -245,7 +250,8 @@ mod tests {
         let text = "<profile><group nthreads=1><transaction>
             <flowop type=connect options='remotehost=h protocol=sctp'/>
             <flowop type=write options='size=4 sctp_unordered sctp_pr_policy=ttl sctp_pr_value=9'/>";
-        let Action::Receive(message) = &mirrored(text, "h").groups[0].transactions[0].flowops[1].action.clone() else {
+        let FlowopAction::Receive(message) = &mirrored(text, "h").groups[0].transactions[0].flowops[1].action.clone()
+        else {
             panic!("no read")
         };
         assert_eq!(message.sctp.partial, Some(PartialReliability::Lifetime(9)));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What went through one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Interface {
+pub struct InterfaceCounters {
     /// Its name.
     pub name: String,
     /// Packets received.
@@ -26,7 +26,7 @@ pub struct Interface {
 
 /// What the protocols did, of IPv4 and IPv6 together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Protocols {
+pub struct ProtocolCounters {
     /// TCP's segments that were sent again.
     pub tcp_retransmits: u64,
     /// UDP's datagrams that no socket was for: strangers', and those that came after their socket was gone.
@@ -39,34 +39,34 @@ pub struct Protocols {
 
 /// What the kernel counted from one look to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counted {
+pub struct NetworkCounters {
     /// Of the interfaces through which anything went.
-    pub interfaces: Vec<Interface>,
+    pub interfaces: Vec<InterfaceCounters>,
     /// Of the protocols.
-    pub protocols: Protocols,
+    pub protocols: ProtocolCounters,
 }
 
 /// A look at all of it.
 #[derive(Debug, Clone, Default)]
 pub struct Netstat {
-    interfaces: BTreeMap<String, Interface>,
-    protocols: Protocols,
+    interfaces: BTreeMap<String, InterfaceCounters>,
+    protocols: ProtocolCounters,
 }
 
 impl Netstat {
     /// Now; empty where the kernel does not tell.
     pub fn now() -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
-        let protocols = Protocols::parse(&read("snmp"), &read("snmp6"));
-        Self { interfaces: interfaces(&read("dev")), protocols }
+        let protocols = ProtocolCounters::parse(&read("snmp"), &read("snmp6"));
+        Self { interfaces: parse_interfaces(&read("dev")), protocols }
     }
 
     /// What was counted since an earlier look.
-    pub fn since(&self, before: &Self) -> Counted {
+    pub fn since(&self, before: &Self) -> NetworkCounters {
         let moved = self.interfaces.values().filter_map(|now| {
             let before = before.interfaces.get(&now.name)?;
-            let since = |part: fn(&Interface) -> u64| part(now).saturating_sub(part(before));
-            Some(Interface {
+            let since = |part: fn(&InterfaceCounters) -> u64| part(now).saturating_sub(part(before));
+            Some(InterfaceCounters {
                 name: now.name.clone(),
                 packets_in: since(|interface| interface.packets_in),
                 packets_out: since(|interface| interface.packets_out),
@@ -77,18 +77,18 @@ impl Netstat {
             })
         });
         let interfaces = moved.filter(|interface| interface.packets_in + interface.packets_out > 0).collect();
-        let since = |part: fn(&Protocols) -> u64| part(&self.protocols).saturating_sub(part(&before.protocols));
-        let protocols = Protocols {
+        let since = |part: fn(&ProtocolCounters) -> u64| part(&self.protocols).saturating_sub(part(&before.protocols));
+        let protocols = ProtocolCounters {
             tcp_retransmits: since(|protocols| protocols.tcp_retransmits),
             udp_for_nobody: since(|protocols| protocols.udp_for_nobody),
             udp_receive_full: since(|protocols| protocols.udp_receive_full),
             udp_send_full: since(|protocols| protocols.udp_send_full),
         };
-        Counted { interfaces, protocols }
+        NetworkCounters { interfaces, protocols }
     }
 }
 
-impl Protocols {
+impl ProtocolCounters {
     /// From /proc/net/snmp, which has a line of names before each line of figures, and /proc/net/snmp6, which has a
     /// name and a figure on each.
     fn parse(snmp: &str, snmp6: &str) -> Self {
@@ -114,7 +114,7 @@ impl Protocols {
 }
 
 /// From /proc/net/dev.
-fn interfaces(text: &str) -> BTreeMap<String, Interface> {
+fn parse_interfaces(text: &str) -> BTreeMap<String, InterfaceCounters> {
     let line = |line: &str| {
         let (name, figures) = line.split_once(':')?;
         let figures: Vec<u64> = figures.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
@@ -122,7 +122,7 @@ fn interfaces(text: &str) -> BTreeMap<String, Interface> {
         let [bytes_out, packets_out, errors_out, drops_out, ..] = figures.get(8..)?[..] else { return None };
         let name = name.trim().to_owned();
         let (errors_in, errors_out) = (errors_in + drops_in, errors_out + drops_out);
-        Some(Interface { name, packets_in, packets_out, bytes_in, bytes_out, errors_in, errors_out })
+        Some(InterfaceCounters { name, packets_in, packets_out, bytes_in, bytes_out, errors_in, errors_out })
     };
     text.lines().skip(2).filter_map(line).map(|interface| (interface.name.clone(), interface)).collect()
 }
@@ -138,7 +138,8 @@ mod tests {
                 "Inter-|   Receive  |  Transmit\n face |bytes\n    lo: {bytes} {packets} 1 2 0 0 0 0 {bytes} {packets} 0 0 0 0 0 0\n  eth0: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n"
             )
         };
-        let look = |bytes, packets| Netstat { interfaces: interfaces(&text(bytes, packets)), ..Netstat::default() };
+        let look =
+            |bytes, packets| Netstat { interfaces: parse_interfaces(&text(bytes, packets)), ..Netstat::default() };
         let moved = look(5000, 7).since(&look(1000, 3)).interfaces;
         assert_eq!(moved.len(), 1);
         assert_eq!((moved[0].name.as_str(), moved[0].bytes_in, moved[0].packets_out), ("lo", 4000, 4));
@@ -149,8 +150,8 @@ mod tests {
         let snmp = "Tcp: RtoMin RetransSegs\nTcp: 200 7\nUdp: InDatagrams NoPorts RcvbufErrors SndbufErrors\n\
             Udp: 100 3 4 5\nUdpLite: InDatagrams NoPorts\nUdpLite: 0 9\n";
         let snmp6 = "Udp6InDatagrams  1\nUdp6NoPorts  2\nUdp6RcvbufErrors 1\n";
-        let wanted = Protocols { tcp_retransmits: 7, udp_for_nobody: 5, udp_receive_full: 5, udp_send_full: 5 };
-        assert_eq!(Protocols::parse(snmp, snmp6), wanted);
-        assert_eq!(Protocols::parse("", ""), Protocols::default());
+        let wanted = ProtocolCounters { tcp_retransmits: 7, udp_for_nobody: 5, udp_receive_full: 5, udp_send_full: 5 };
+        assert_eq!(ProtocolCounters::parse(snmp, snmp6), wanted);
+        assert_eq!(ProtocolCounters::parse("", ""), ProtocolCounters::default());
     }
 }

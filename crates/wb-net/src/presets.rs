@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use crate::language::{
-    Action, Call, Endpoint, Extent, Flowop, Group, Message, Profile, Protocol, SctpEndpoint, SctpMessage, Size,
-    StrandKind, Transaction,
+    Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Protocol, SctpEndpoint,
+    SctpMessage, StrandKind, SyscallFamily, Transaction,
 };
 
 /// What all of them need to know.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Setup {
+pub struct PresetConfig {
     /// Where the other side runs.
     pub host: String,
     /// By which protocol.
@@ -28,7 +28,7 @@ pub struct Setup {
     pub window: Option<u32>,
 }
 
-impl Setup {
+impl PresetConfig {
     /// One TCP connection of a thread to `host`, for ten seconds.
     pub fn new(host: impl Into<String>) -> Self {
         Self {
@@ -56,16 +56,16 @@ impl Setup {
             timeout: None,
             sctp: SctpEndpoint { no_delay: self.no_delay.unwrap_or(no_delay), ..SctpEndpoint::default() },
         };
-        flowop("connect", Action::Connect(Box::new(endpoint)))
+        flowop("connect", FlowopAction::Connect(Box::new(endpoint)))
     }
 
     /// A group that connects, goes through `messages` for the runtime, and disconnects.
-    fn connected(&self, name: &str, no_delay: bool, messages: Vec<Flowop>) -> Group {
+    fn connected_group(&self, name: &str, no_delay: bool, messages: Vec<Flowop>) -> Group {
         let once = Extent::Iterations(1);
         let parts = [
             (once, vec![self.connect(no_delay)]),
             (Extent::Window(self.runtime), messages),
-            (once, vec![flowop("disconnect", Action::Disconnect)]),
+            (once, vec![flowop("disconnect", FlowopAction::Disconnect)]),
         ];
         self.group(name, parts)
     }
@@ -87,63 +87,64 @@ impl Setup {
 }
 
 /// Bulk data from here to the host: how much goes through?
-pub fn stream(setup: &Setup, size: u32) -> Profile {
-    profile("stream", vec![setup.connected("stream", false, vec![send(size)])])
+pub fn stream(setup: &PresetConfig, size: u32) -> NetProfile {
+    profile("stream", vec![setup.connected_group("stream", false, vec![send(size)])])
 }
 
 /// Bulk data from the host to here: [`stream`], the other way.
-pub fn maerts(setup: &Setup, size: u32) -> Profile {
-    profile("maerts", vec![setup.connected("maerts", false, vec![receive(size)])])
+pub fn maerts(setup: &PresetConfig, size: u32) -> NetProfile {
+    profile("maerts", vec![setup.connected_group("maerts", false, vec![receive(size)])])
 }
 
 /// Bulk data in both directions at once, each with `instances` connections of its own.
-pub fn bidirec(setup: &Setup, size: u32) -> Profile {
-    let there = setup.connected("stream", false, vec![send(size)]);
-    let back = setup.connected("maerts", false, vec![receive(size)]);
+pub fn bidirec(setup: &PresetConfig, size: u32) -> NetProfile {
+    let there = setup.connected_group("stream", false, vec![send(size)]);
+    let back = setup.connected_group("maerts", false, vec![receive(size)]);
     profile("bidirec", vec![there, back])
 }
 
 /// Request and response by turns on a connection that stays open: how long does a round take?
-pub fn rr(setup: &Setup, request: u32, response: u32) -> Profile {
-    profile("rr", vec![setup.connected("rr", true, vec![send(request), receive(response)])])
+pub fn rr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
+    profile("rr", vec![setup.connected_group("rr", true, vec![send(request), receive(response)])])
 }
 
 /// A connection for every request and response: how many can be opened and closed?
-pub fn crr(setup: &Setup, request: u32, response: u32) -> Profile {
-    let round = vec![setup.connect(true), send(request), receive(response), flowop("disconnect", Action::Disconnect)];
+pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
+    let round =
+        vec![setup.connect(true), send(request), receive(response), flowop("disconnect", FlowopAction::Disconnect)];
     profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
 }
 
 /// [`rr`] by UDP, whatever the protocol of `setup`.
-pub fn udp_rr(setup: &Setup, request: u32, response: u32) -> Profile {
-    let setup = Setup { protocol: Protocol::Udp, no_delay: Some(false), ..setup.clone() };
-    profile("udp-rr", vec![setup.connected("udp-rr", false, vec![send(request), receive(response)])])
+pub fn udp_rr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
+    let setup = PresetConfig { protocol: Protocol::Udp, no_delay: Some(false), ..setup.clone() };
+    profile("udp-rr", vec![setup.connected_group("udp-rr", false, vec![send(request), receive(response)])])
 }
 
-fn profile(name: &str, groups: Vec<Group>) -> Profile {
-    Profile { name: name.to_owned(), groups }
+fn profile(name: &str, groups: Vec<Group>) -> NetProfile {
+    NetProfile { name: name.to_owned(), groups }
 }
 
 fn send(size: u32) -> Flowop {
-    flowop("write", Action::Send(message(size)))
+    flowop("write", FlowopAction::Send(message(size)))
 }
 
 fn receive(size: u32) -> Flowop {
-    flowop("read", Action::Receive(message(size)))
+    flowop("read", FlowopAction::Receive(message(size)))
 }
 
 fn message(size: u32) -> Message {
     Message {
-        size: Size::Fixed(size.max(1)),
+        size: MessageSize::Fixed(size.max(1)),
         remote_size: None,
-        call: Call::ReadWrite,
+        call: SyscallFamily::ReadWrite,
         timeout: None,
         non_blocking: false,
         sctp: SctpMessage::default(),
     }
 }
 
-fn flowop(name: &str, action: Action) -> Flowop {
+fn flowop(name: &str, action: FlowopAction) -> Flowop {
     Flowop {
         name: name.to_owned(),
         action,
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_the_other_sides_maerts() {
-        let setup = Setup::new("h");
+        let setup = PresetConfig::new("h");
         let other = mirror(&stream(&setup, 8192), "h", &|_| Vec::new());
         assert_eq!(names(&other.groups[0]), ["accept", "read", "disconnect"]);
         assert_eq!(names(&maerts(&setup, 8192).groups[0]), ["connect", "read", "disconnect"]);
@@ -176,25 +177,25 @@ mod tests {
 
     #[test]
     fn both_directions_have_as_many_strands_each() {
-        let both = bidirec(&Setup { instances: 4, ..Setup::new("h") }, 1024);
+        let both = bidirec(&PresetConfig { instances: 4, ..PresetConfig::new("h") }, 1024);
         assert_eq!(both.groups.iter().map(|group| group.strands).collect::<Vec<_>>(), [4, 4]);
     }
 
     #[test]
     fn only_what_waits_for_answers_sends_at_once() {
-        let no_delay = |profile: Profile| match &profile.groups[0].transactions[0].flowops[0].action {
-            Action::Connect(endpoint) => endpoint.no_delay,
+        let no_delay = |profile: NetProfile| match &profile.groups[0].transactions[0].flowops[0].action {
+            FlowopAction::Connect(endpoint) => endpoint.no_delay,
             other => panic!("{other:?} is no connect"),
         };
-        let setup = Setup::new("h");
+        let setup = PresetConfig::new("h");
         assert!(no_delay(rr(&setup, 1, 1)) && no_delay(crr(&setup, 1, 1)));
         assert!(!no_delay(stream(&setup, 1)) && !no_delay(udp_rr(&setup, 1, 1)));
-        assert!(!no_delay(rr(&Setup { no_delay: Some(false), ..setup }, 1, 1)));
+        assert!(!no_delay(rr(&PresetConfig { no_delay: Some(false), ..setup }, 1, 1)));
     }
 
     #[test]
     fn each_round_of_crr_has_a_connection_of_its_own() {
-        let crr = crr(&Setup::new("h"), 64, 1024);
+        let crr = crr(&PresetConfig::new("h"), 64, 1024);
         assert_eq!(crr.groups[0].transactions.len(), 1);
         assert_eq!(names(&crr.groups[0]), ["connect", "write", "read", "disconnect"]);
     }

@@ -6,24 +6,24 @@ use std::io;
 
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 
-use crate::language::{Action, Endpoint, Profile, Protocol};
+use crate::language::{Endpoint, FlowopAction, NetProfile, Protocol};
 
 /// Something that cannot be done here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
+pub struct UnsupportedFeature {
     /// What: a protocol, or an algorithm of congestion control.
-    pub what: String,
+    pub feature: String,
     /// The system's word for why.
-    pub why: String,
+    pub reason: String,
     /// Every flowop that needs it.
-    pub places: Vec<Place>,
+    pub flowops: Vec<FlowopPath>,
     /// The way out, if there is one.
     pub help: Option<String>,
 }
 
 /// A flowop of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FlowopPath {
     /// The name of its group.
     pub group: String,
     /// The name of its transaction.
@@ -32,109 +32,111 @@ pub struct Place {
     pub flowop: String,
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for UnsupportedFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be used here: {}", self.what, self.why)
+        write!(f, "{} cannot be used here: {}", self.feature, self.reason)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FlowopPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.group, self.transaction, self.flowop)
     }
 }
 
 /// What this kernel lacks for `profile`. The other side's kernel answers for itself.
-pub fn lacks(profile: &Profile) -> Vec<Lack> {
-    Support::new(&Kernel).lacks(profile)
+pub fn unsupported_features(profile: &NetProfile) -> Vec<UnsupportedFeature> {
+    SupportCheck::new(&RunningKernel).unsupported_features(profile)
 }
 
 /// Tries out what a kernel can do.
-pub trait Probe {
+pub trait KernelProbe {
     /// Opens a socket as the protocol needs it.
-    fn socket(&self, protocol: Protocol) -> io::Result<()>;
+    fn probe_socket(&self, protocol: Protocol) -> io::Result<()>;
     /// Sets a TCP socket's congestion control.
-    fn congestion(&self, algorithm: &str) -> io::Result<()>;
+    fn probe_congestion(&self, algorithm: &str) -> io::Result<()>;
     /// The algorithms that are loaded.
-    fn algorithms(&self) -> Vec<String>;
+    fn loaded_algorithms(&self) -> Vec<String>;
 }
 
 /// Finds what a profile lacks where `probe` looks.
-pub struct Support<'p> {
-    probe: &'p dyn Probe,
+pub struct SupportCheck<'p> {
+    probe: &'p dyn KernelProbe,
 }
 
-impl<'p> Support<'p> {
+impl<'p> SupportCheck<'p> {
     /// By what `probe` finds.
-    pub fn new(probe: &'p dyn Probe) -> Self {
+    pub fn new(probe: &'p dyn KernelProbe) -> Self {
         Self { probe }
     }
 
     /// What `profile` needs in vain: each once, in the order of the profile.
-    pub fn lacks(&self, profile: &Profile) -> Vec<Lack> {
-        let mut known: BTreeMap<Need, Option<usize>> = BTreeMap::new();
-        let mut lacks: Vec<Lack> = Vec::new();
+    pub fn unsupported_features(&self, profile: &NetProfile) -> Vec<UnsupportedFeature> {
+        let mut known: BTreeMap<KernelFeature, Option<usize>> = BTreeMap::new();
+        let mut lacks: Vec<UnsupportedFeature> = Vec::new();
         for (endpoint, place) in endpoints(profile) {
-            for need in needs(endpoint) {
+            for need in required_features(endpoint) {
                 let lack = *known.entry(need.clone()).or_insert_with(|| {
-                    lacks.push(self.try_out(&need)?);
+                    lacks.push(self.probe_feature(&need)?);
                     Some(lacks.len() - 1)
                 });
                 if let Some(lack) = lack {
-                    lacks[lack].places.push(place.clone());
+                    lacks[lack].flowops.push(place.clone());
                 }
             }
         }
         lacks
     }
 
-    fn try_out(&self, need: &Need) -> Option<Lack> {
+    fn probe_feature(&self, need: &KernelFeature) -> Option<UnsupportedFeature> {
         let (what, why, help) = match need {
-            Need::Protocol(protocol) => {
+            KernelFeature::Protocol(protocol) => {
                 let what = format!("protocol {}", protocol.name());
-                match (self.probe.socket(*protocol), protocol) {
-                    (Err(error), _) => (what, reason(&error), protocol_help(*protocol)),
+                match (self.probe.probe_socket(*protocol), protocol) {
+                    (Err(error), _) => (what, kernel_reason(&error), protocol_help(*protocol)),
                     (Ok(()), Protocol::Rds) => (what, "nothing here speaks RDS: not implemented".to_owned(), None),
                     (Ok(()), _) => return None,
                 }
             }
-            Need::Congestion(algorithm) => {
-                let error = self.probe.congestion(algorithm).err()?;
+            KernelFeature::Congestion(algorithm) => {
+                let error = self.probe.probe_congestion(algorithm).err()?;
                 let what = format!("congestion control {algorithm}");
-                (what, reason(&error), Some(self.congestion_help(algorithm, &error)))
+                (what, kernel_reason(&error), Some(self.congestion_help(algorithm, &error)))
             }
         };
-        Some(Lack { what, why, places: Vec::new(), help })
+        Some(UnsupportedFeature { feature: what, reason: why, flowops: Vec::new(), help })
     }
 
     fn congestion_help(&self, algorithm: &str, error: &io::Error) -> String {
         if error.kind() == io::ErrorKind::PermissionDenied {
             return format!("as root, add {algorithm} to net.ipv4.tcp_allowed_congestion_control");
         }
-        let loaded = self.probe.algorithms().join(", ");
+        let loaded = self.probe.loaded_algorithms().join(", ");
         format!("`modprobe tcp_{algorithm}` loads it, if the kernel was built with it; loaded are {loaded}")
     }
 }
 
 /// What an endpoint needs of the kernel.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Need {
+enum KernelFeature {
     Protocol(Protocol),
     Congestion(String),
 }
 
-fn needs(endpoint: &Endpoint) -> impl Iterator<Item = Need> {
+fn required_features(endpoint: &Endpoint) -> impl Iterator<Item = KernelFeature> {
     let tcp = matches!(endpoint.protocol, Protocol::Tcp | Protocol::Tls);
-    let congestion = endpoint.congestion.clone().filter(|_| tcp).map(Need::Congestion);
-    std::iter::once(Need::Protocol(endpoint.protocol)).chain(congestion)
+    let congestion = endpoint.congestion.clone().filter(|_| tcp).map(KernelFeature::Congestion);
+    std::iter::once(KernelFeature::Protocol(endpoint.protocol)).chain(congestion)
 }
 
-fn endpoints(profile: &Profile) -> impl Iterator<Item = (&Endpoint, Place)> {
+fn endpoints(profile: &NetProfile) -> impl Iterator<Item = (&Endpoint, FlowopPath)> {
     profile.groups.iter().flat_map(|group| {
         group.transactions.iter().flat_map(move |transaction| {
             transaction.flowops.iter().filter_map(move |flowop| {
-                let (Action::Connect(endpoint) | Action::Accept(endpoint)) = &flowop.action else { return None };
-                let place = Place {
+                let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.action else {
+                    return None;
+                };
+                let place = FlowopPath {
                     group: group.name.clone(),
                     transaction: transaction.name.clone(),
                     flowop: flowop.name.clone(),
@@ -146,7 +148,7 @@ fn endpoints(profile: &Profile) -> impl Iterator<Item = (&Endpoint, Place)> {
 }
 
 /// The kernel's word without the number that Rust adds, in this program's voice.
-fn reason(error: &io::Error) -> String {
+fn kernel_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     text.to_lowercase()
@@ -164,10 +166,10 @@ fn protocol_help(protocol: Protocol) -> Option<String> {
 }
 
 /// The kernel that this runs on.
-pub struct Kernel;
+pub struct RunningKernel;
 
-impl Probe for Kernel {
-    fn socket(&self, protocol: Protocol) -> io::Result<()> {
+impl KernelProbe for RunningKernel {
+    fn probe_socket(&self, protocol: Protocol) -> io::Result<()> {
         const IP: [AddressFamily; 2] = [AddressFamily::INET, AddressFamily::INET6];
         let (families, kind, number): (&[AddressFamily], _, _) = match protocol {
             Protocol::Tcp | Protocol::Tls => (&IP, SocketType::STREAM, None),
@@ -184,13 +186,13 @@ impl Probe for Kernel {
         if first.is_ok() || tried.any(|other| other.is_ok()) { Ok(()) } else { Ok(first?) }
     }
 
-    fn congestion(&self, algorithm: &str) -> io::Result<()> {
+    fn probe_congestion(&self, algorithm: &str) -> io::Result<()> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)
             .or_else(|_| socket(AddressFamily::INET6, SocketType::STREAM, None))?;
         Ok(sockopt::set_tcp_congestion(&socket, algorithm)?)
     }
 
-    fn algorithms(&self) -> Vec<String> {
+    fn loaded_algorithms(&self) -> Vec<String> {
         let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
         list.split_whitespace().map(str::to_owned).collect()
     }
@@ -204,15 +206,15 @@ mod tests {
     /// A kernel that has TCP, and cubic.
     struct Small;
 
-    impl Probe for Small {
-        fn socket(&self, protocol: Protocol) -> io::Result<()> {
+    impl KernelProbe for Small {
+        fn probe_socket(&self, protocol: Protocol) -> io::Result<()> {
             match protocol {
                 Protocol::Tcp | Protocol::Tls | Protocol::Rds => Ok(()),
                 _ => Err(rustix::io::Errno::PROTONOSUPPORT.into()),
             }
         }
 
-        fn congestion(&self, algorithm: &str) -> io::Result<()> {
+        fn probe_congestion(&self, algorithm: &str) -> io::Result<()> {
             match algorithm {
                 "cubic" => Ok(()),
                 "vegas" => Err(rustix::io::Errno::PERM.into()),
@@ -220,17 +222,17 @@ mod tests {
             }
         }
 
-        fn algorithms(&self) -> Vec<String> {
+        fn loaded_algorithms(&self) -> Vec<String> {
             vec!["cubic".to_owned(), "vegas".to_owned()]
         }
     }
 
-    fn lacking(endpoints: &[&str]) -> Vec<Lack> {
+    fn lacking(endpoints: &[&str]) -> Vec<UnsupportedFeature> {
         let flowops: String =
             endpoints.iter().map(|options| format!("<flowop type=accept options='remotehost=h {options}'/>")).collect();
         let text = format!("<profile><group nthreads=1 name=g><transaction>{flowops}");
         let profile = parse("p.xml", &text, &Variables::new()).expect("it is sound").profile;
-        Support::new(&Small).lacks(&profile)
+        SupportCheck::new(&Small).unsupported_features(&profile)
     }
 
     #[test]
@@ -243,7 +245,7 @@ mod tests {
         let lacks = lacking(&["protocol=sctp", "protocol=tcp", "protocol=sctp"]);
         assert_eq!(lacks.len(), 1);
         assert_eq!(lacks[0].to_string(), "protocol sctp cannot be used here: protocol not supported");
-        assert_eq!(lacks[0].places.iter().map(Place::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
+        assert_eq!(lacks[0].flowops.iter().map(FlowopPath::to_string).collect::<Vec<_>>(), ["g/Txn0/accept"; 2]);
         assert!(lacks[0].help.as_ref().is_some_and(|help| help.contains("modprobe sctp")));
     }
 
@@ -257,12 +259,12 @@ mod tests {
 
     #[test]
     fn nothing_speaks_rds_even_where_the_kernel_does() {
-        assert_eq!(lacking(&["protocol=rds"])[0].why, "nothing here speaks RDS: not implemented");
+        assert_eq!(lacking(&["protocol=rds"])[0].reason, "nothing here speaks RDS: not implemented");
     }
 
     #[test]
     fn this_kernel_has_tcp_and_its_own_algorithms_but_not_invented_ones() {
-        assert!(Kernel.socket(Protocol::Tcp).is_ok());
-        assert!(Kernel.congestion("nosuch").is_err());
+        assert!(RunningKernel.probe_socket(Protocol::Tcp).is_ok());
+        assert!(RunningKernel.probe_congestion("nosuch").is_err());
     }
 }

@@ -60,7 +60,7 @@ pub(crate) enum Error {
     },
     /// A network profile that cannot be understood.
     #[error(transparent)]
-    Profile(#[from] wb_net::language::Faults),
+    Profile(#[from] wb_net::language::ProfileDiagnostics),
     /// Builds that cannot be read.
     #[error(transparent)]
     Source(#[from] wb_compare::SourceError),
@@ -266,10 +266,10 @@ impl Error {
         match self {
             // Each where it stands, rather than how many there are.
             Self::Profile(faults) => {
-                if faults.shown().len() < faults.faults().len() {
+                if faults.first_diagnostics().len() < faults.diagnostics().len() {
                     crate::console::tell!("error: {faults}");
                 }
-                faults.shown().iter().for_each(|fault| print_mistake(fault, self.source_code(), console));
+                faults.first_diagnostics().iter().for_each(|fault| print_mistake(fault, self.source_code(), console));
             }
             Self::Plan(error) => {
                 let all = error.mistakes().count();

@@ -11,17 +11,17 @@ use tokio_rustls::TlsStream;
 use super::error::ControlError;
 use super::fingerprint::Fingerprint;
 use super::frame::{FrameError, FrameReader, FrameWriter};
-use super::hello::Hello;
+use super::hello::ControlHello;
 
 /// Frames over TLS, whoever is at the other end
 #[derive(Debug)]
-pub(super) struct Frames<S> {
+pub(super) struct FramedTls<S> {
     stream: TlsStream<S>,
     reader: FrameReader,
     writer: FrameWriter,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> FramedTls<S> {
     pub(super) fn new(stream: TlsStream<S>, most: usize) -> Self {
         Self { stream, reader: FrameReader::new(most), writer: FrameWriter::new(most) }
     }
@@ -44,15 +44,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         self.stream.shutdown().await.map_err(FrameError::from_io)
     }
 
-    fn allow(&mut self, most: usize) {
-        self.reader.allow(most);
-        self.writer.allow(most);
+    fn set_max_length(&mut self, most: usize) {
+        self.reader.set_max_length(most);
+        self.writer.set_max_length(most);
     }
 }
 
 /// The two ends of a channel and who is at the other one
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ends {
+pub struct ChannelInfo {
     /// Our address
     pub local: SocketAddr,
     /// The peer's address
@@ -60,46 +60,46 @@ pub struct Ends {
     /// The fingerprint of the peer's key, which it holds for certain
     pub key: Fingerprint,
     /// What the peer says of itself
-    pub hello: Hello,
+    pub hello: ControlHello,
 }
 
 /// An encrypted connection to a peer that is trusted and trusts us, as messages
 #[derive(Debug)]
 pub struct Channel<S = TcpStream> {
-    frames: Frames<S>,
-    ends: Ends,
+    frames: FramedTls<S>,
+    info: ChannelInfo,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
-    pub(super) fn new(mut frames: Frames<S>, ends: Ends, most: usize) -> Self {
-        frames.allow(most);
-        Self { frames, ends }
+    pub(super) fn new(mut frames: FramedTls<S>, info: ChannelInfo, most: usize) -> Self {
+        frames.set_max_length(most);
+        Self { frames, info }
     }
 
     /// Send a message; cancelled, what is left of it goes out before the next
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
-        self.frames.send(message).await.map_err(|error| ControlError::lost(self.ends.peer, error))
+        self.frames.send(message).await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
     /// The next message, or `None` once the peer has closed its end; safe to cancel
     ///
     /// A peer that vanishes without closing is an error: nobody can cut a conversation short unseen.
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
-        self.frames.recv().await.map_err(|error| ControlError::lost(self.ends.peer, error))
+        self.frames.recv().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
     /// Tell the peer that nothing more comes
     pub async fn close(mut self) -> Result<(), ControlError> {
-        self.frames.close().await.map_err(|error| ControlError::lost(self.ends.peer, error))
+        self.frames.close().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
     /// Halves that can live in different tasks
-    pub fn split(self) -> (Sender<S>, Receiver<S>) {
+    pub fn split(self) -> (ChannelSender<S>, ChannelReceiver<S>) {
         let (read, write) = tokio::io::split(self.frames.stream);
-        let peer = self.ends.peer;
+        let peer = self.info.peer;
         (
-            Sender { half: write, writer: self.frames.writer, peer },
-            Receiver { half: read, reader: self.frames.reader, peer },
+            ChannelSender { half: write, writer: self.frames.writer, peer },
+            ChannelReceiver { half: read, reader: self.frames.reader, peer },
         )
     }
 }
@@ -107,38 +107,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Channel<S> {
 impl<S> Channel<S> {
     /// Our address
     pub fn local_addr(&self) -> SocketAddr {
-        self.ends.local
+        self.info.local
     }
 
     /// The peer's address
     pub fn peer_addr(&self) -> SocketAddr {
-        self.ends.peer
+        self.info.peer
     }
 
     /// Both ends, and who is at the other one
-    pub fn ends(&self) -> &Ends {
-        &self.ends
+    pub fn info(&self) -> &ChannelInfo {
+        &self.info
     }
 }
 
 /// The sending half of a channel
 #[derive(Debug)]
-pub struct Sender<S = TcpStream> {
+pub struct ChannelSender<S = TcpStream> {
     half: WriteHalf<TlsStream<S>>,
     writer: FrameWriter,
     peer: SocketAddr,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Sender<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ChannelSender<S> {
     /// Send a message; cancelled, what is left of it goes out before the next
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
         let sent = self.writer.write(&mut self.half, message).await;
-        sent.map_err(|error| ControlError::lost(self.peer, error))
+        sent.map_err(|error| ControlError::connection_lost(self.peer, error))
     }
 
     /// Tell the peer that nothing more comes; the other half goes on receiving
     pub async fn close(mut self) -> Result<(), ControlError> {
-        let lost = |error| ControlError::lost(self.peer, error);
+        let lost = |error| ControlError::connection_lost(self.peer, error);
         self.writer.flush(&mut self.half).await.map_err(lost)?;
         self.half.shutdown().await.map_err(|error| lost(FrameError::from_io(error)))
     }
@@ -146,16 +146,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<S> {
 
 /// The receiving half of a channel
 #[derive(Debug)]
-pub struct Receiver<S = TcpStream> {
+pub struct ChannelReceiver<S = TcpStream> {
     half: ReadHalf<TlsStream<S>>,
     reader: FrameReader,
     peer: SocketAddr,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Receiver<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ChannelReceiver<S> {
     /// The next message, or `None` once the peer has closed its end; safe to cancel
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         let received = self.reader.read(&mut self.half).await;
-        received.map_err(|error| ControlError::lost(self.peer, error))
+        received.map_err(|error| ControlError::connection_lost(self.peer, error))
     }
 }

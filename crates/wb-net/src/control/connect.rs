@@ -9,29 +9,33 @@ use tokio::time::timeout;
 
 use super::channel::Channel;
 use super::error::ControlError;
-use super::handshake::{self, Addresses, Side};
-use super::limits::Limits;
+use super::handshake::{self, Addresses, HandshakeConfig};
+use super::limits::ControlLimits;
 use super::trust::Credentials;
 use super::{socket, tls};
 
 /// A channel to the server at this address
-pub async fn connect(addr: SocketAddr, credentials: &Credentials, limits: &Limits) -> Result<Channel, ControlError> {
-    let side = Side::Client(Arc::new(tls::client(credentials).map_err(ControlError::Tls)?));
-    let stream = reach(addr, limits).await?;
-    let not_set_up = |source| ControlError::NotSetUp { peer: addr, source };
-    socket::prepare(&stream).map_err(not_set_up)?;
+pub async fn connect(
+    addr: SocketAddr,
+    credentials: &Credentials,
+    limits: &ControlLimits,
+) -> Result<Channel, ControlError> {
+    let side = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).map_err(ControlError::Tls)?));
+    let stream = connect_tcp(addr, limits).await?;
+    let not_set_up = |source| ControlError::SetupFailed { peer: addr, source };
+    socket::configure(&stream).map_err(not_set_up)?;
     let addresses = Addresses { local: stream.local_addr().map_err(not_set_up)?, peer: addr };
     handshake::perform(stream, addresses, side, credentials, limits).await
 }
 
-async fn reach(addr: SocketAddr, limits: &Limits) -> Result<TcpStream, ControlError> {
-    let within = limits.connect;
+async fn connect_tcp(addr: SocketAddr, limits: &ControlLimits) -> Result<TcpStream, ControlError> {
+    let within = limits.connect_timeout;
     match timeout(within, TcpStream::connect(addr)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            Err(ControlError::NothingListens { addr })
+            Err(ControlError::ConnectionRefused { addr })
         }
         Ok(Err(source)) => Err(ControlError::Unreachable { addr, source }),
-        Err(_) => Err(ControlError::NoAnswer { addr, within }),
+        Err(_) => Err(ControlError::ConnectTimeout { addr, within }),
     }
 }

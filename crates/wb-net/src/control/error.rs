@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError};
 
+use super::display::{excerpt, seconds};
 use super::fingerprint::Fingerprint;
 use super::frame::FrameError;
-use super::hello::Hello;
-use super::text::{excerpt, seconds};
-use super::tls::NotPinned;
+use super::hello::ControlHello;
+use super::tls::UnpinnedKey;
 
 /// Which side of a connection
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for Role {
 pub enum ControlError {
     /// Nobody listens there
     #[error("nothing listens at {addr}: start `weighbridge net serve` there")]
-    NothingListens {
+    ConnectionRefused {
         /// Where
         addr: SocketAddr,
     },
@@ -55,7 +55,7 @@ pub enum ControlError {
         "no answer from {addr} within {}: the host is down, or a firewall drops what is sent to this port",
         seconds(*within)
     )]
-    NoAnswer {
+    ConnectTimeout {
         /// Who did not answer
         addr: SocketAddr,
         /// How long we waited
@@ -71,7 +71,7 @@ pub enum ControlError {
     },
     /// An address cannot be listened at
     #[error("{addr} cannot be listened at: {source}; name another address or port")]
-    Unbound {
+    BindFailed {
         /// Where
         addr: SocketAddr,
         /// Why
@@ -79,13 +79,13 @@ pub enum ControlError {
     },
     /// Connections cannot be accepted any more
     #[error("no more connections can be accepted: {source}")]
-    Deaf {
+    AcceptFailed {
         /// Why
         source: io::Error,
     },
     /// The operating system takes an option of the connection amiss
     #[error("the connection with {peer} cannot be set up: {source}")]
-    NotSetUp {
+    SetupFailed {
         /// The other side
         peer: SocketAddr,
         /// Why
@@ -99,7 +99,7 @@ pub enum ControlError {
         "{peer} took the connection and did not prove itself within {}: either it is no weighbridge, or it is overloaded",
         seconds(*within)
     )]
-    Slow {
+    HandshakeTimeout {
         /// The other side
         peer: SocketAddr,
         /// How long we waited
@@ -107,7 +107,7 @@ pub enum ControlError {
     },
     /// Something else listens or connects there
     #[error("{peer} does not speak weighbridge's protocol: {reason}; check the address and port")]
-    NotOurs {
+    UnknownProtocol {
         /// The other side
         peer: SocketAddr,
         /// What shows it
@@ -171,17 +171,17 @@ pub enum ControlError {
          both sides",
         theirs.protocol, theirs.program, ours.protocol, ours.program
     )]
-    Version {
+    VersionMismatch {
         /// The other side
         peer: SocketAddr,
         /// What we said
-        ours: Hello,
+        ours: ControlHello,
         /// What it said
-        theirs: Hello,
+        theirs: ControlHello,
     },
     /// A message was not sent or received
     #[error("{peer}: {source}")]
-    Lost {
+    ConnectionLost {
         /// The other side
         peer: SocketAddr,
         /// Why
@@ -191,38 +191,38 @@ pub enum ControlError {
 
 impl ControlError {
     /// What a failing frame means once both sides know each other
-    pub(super) fn lost(peer: SocketAddr, source: FrameError) -> Self {
-        Self::Lost { peer, source }
+    pub(super) fn connection_lost(peer: SocketAddr, source: FrameError) -> Self {
+        Self::ConnectionLost { peer, source }
     }
 
     /// What a failing frame means while they do not
-    pub(super) fn handshake(peer: SocketAddr, source: FrameError) -> Self {
+    pub(super) fn from_handshake_error(peer: SocketAddr, source: FrameError) -> Self {
         match source {
             FrameError::Closed => Self::ClosedEarly { peer },
             FrameError::Io(error) => match rustls_error(&error) {
-                Some(error) => Self::NotOurs { peer, reason: excerpt(&error.to_string()) },
-                None => Self::lost(peer, FrameError::Io(error)),
+                Some(error) => Self::UnknownProtocol { peer, reason: excerpt(&error.to_string()) },
+                None => Self::connection_lost(peer, FrameError::Io(error)),
             },
-            other => Self::NotOurs { peer, reason: other.to_string() },
+            other => Self::UnknownProtocol { peer, reason: other.to_string() },
         }
     }
 
     /// What a failing TLS handshake means, to a side with this role and key
-    pub(super) fn tls(peer: SocketAddr, role: Role, key: Fingerprint, error: io::Error) -> Self {
+    pub(super) fn from_tls_error(peer: SocketAddr, role: Role, key: Fingerprint, error: io::Error) -> Self {
         use AlertDescription::CertificateUnknown;
         match rustls_error(&error) {
             Some(rustls::Error::InvalidCertificate(CertificateError::Other(why))) => {
-                match why.0.downcast_ref::<NotPinned>() {
-                    Some(NotPinned(presented)) => Self::WrongKey { peer, presented: *presented },
-                    None => Self::NotOurs { peer, reason: excerpt(&why.to_string()) },
+                match why.0.downcast_ref::<UnpinnedKey>() {
+                    Some(UnpinnedKey(presented)) => Self::WrongKey { peer, presented: *presented },
+                    None => Self::UnknownProtocol { peer, reason: excerpt(&why.to_string()) },
                 }
             }
             // The alert of a peer whose pins do not hold our key.
             Some(rustls::Error::AlertReceived(CertificateUnknown)) => {
                 Self::Refused { peer, by: role.other(), key, with_token: false }
             }
-            Some(other) => Self::NotOurs { peer, reason: excerpt(&other.to_string()) },
-            None => Self::handshake(peer, FrameError::from_io(error)),
+            Some(other) => Self::UnknownProtocol { peer, reason: excerpt(&other.to_string()) },
+            None => Self::from_handshake_error(peer, FrameError::from_io(error)),
         }
     }
 }
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there_is_told_from_one_that_does_not_answer() {
         let (addr, within) = (peer(), Duration::from_secs(10));
-        insta::assert_snapshot!(ControlError::NothingListens { addr }, @"nothing listens at 10.0.0.7:4747: start `weighbridge net serve` there");
-        insta::assert_snapshot!(ControlError::NoAnswer { addr, within }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops what is sent to this port");
-        insta::assert_snapshot!(ControlError::Slow { peer: addr, within }, @"10.0.0.7:4747 took the connection and did not prove itself within 10 s: either it is no weighbridge, or it is overloaded");
+        insta::assert_snapshot!(ControlError::ConnectionRefused { addr }, @"nothing listens at 10.0.0.7:4747: start `weighbridge net serve` there");
+        insta::assert_snapshot!(ControlError::ConnectTimeout { addr, within }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops what is sent to this port");
+        insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within }, @"10.0.0.7:4747 took the connection and did not prove itself within 10 s: either it is no weighbridge, or it is overloaded");
         insta::assert_snapshot!(ControlError::ClosedEarly { peer: addr }, @"10.0.0.7:4747 closed the connection before it proved itself: it is no weighbridge, or has too many connections");
     }
 
@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn a_mismatch_of_versions_names_both() {
-        let hello = |protocol, program: &str| Hello { protocol, program: program.into() };
-        let error = ControlError::Version { peer: peer(), ours: hello(1, "0.1.0"), theirs: hello(2, "0.4.0") };
+        let hello = |protocol, program: &str| ControlHello { protocol, program: program.into() };
+        let error = ControlError::VersionMismatch { peer: peer(), ours: hello(1, "0.1.0"), theirs: hello(2, "0.4.0") };
         insta::assert_snapshot!(error, @"10.0.0.7:4747 speaks protocol 2 (weighbridge 0.4.0), and here is protocol 1 (weighbridge 0.1.0): use the same version on both sides");
     }
 }

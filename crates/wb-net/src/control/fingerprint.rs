@@ -49,7 +49,7 @@ impl FromStr for Fingerprint {
         let digest = text.trim().strip_prefix("sha256:").and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok());
         match digest.and_then(|digest| digest.try_into().ok()) {
             Some(digest) => Ok(Self(digest)),
-            None => Err(FingerprintError(super::text::excerpt(text))),
+            None => Err(FingerprintError(super::display::excerpt(text))),
         }
     }
 }

@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::text::excerpt;
+use super::display::excerpt;
 
 const HEADER: usize = 4;
 /// What a reader asks for at once until more than that has arrived
-const PIECE: usize = 16 * 1024;
+const READ_CHUNK: usize = 16 * 1024;
 
 /// Why a frame was not read or written
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum FrameError {
     },
     /// What is to be sent has no JSON form
     #[error("a message cannot be written as JSON: {reason}")]
-    NoJsonForm {
+    Unserializable {
         /// What has none
         reason: String,
     },
@@ -74,19 +74,19 @@ impl FrameError {
 /// Reads frames, and keeps what has arrived of one when its reading is cancelled
 #[derive(Debug)]
 pub struct FrameReader {
-    arrived: Vec<u8>,
-    most: usize,
+    buffer: Vec<u8>,
+    max_length: usize,
 }
 
 impl FrameReader {
     /// A reader of frames of at most `most` bytes
-    pub fn new(most: usize) -> Self {
-        Self { arrived: Vec::new(), most }
+    pub fn new(max_length: usize) -> Self {
+        Self { buffer: Vec::new(), max_length }
     }
 
     /// Allow frames of at most `most` bytes from now on
-    pub fn allow(&mut self, most: usize) {
-        self.most = most;
+    pub fn set_max_length(&mut self, most: usize) {
+        self.max_length = most;
     }
 
     /// The next frame's message, or `None` when the stream ends between two frames
@@ -98,58 +98,58 @@ impl FrameReader {
         T: DeserializeOwned,
     {
         loop {
-            let missing = self.missing()?;
+            let missing = self.missing_bytes()?;
             if missing == 0 {
                 break;
             }
             // Twice what has arrived at most: a sender pays for our memory with bytes of its own.
-            let piece = missing.min(self.arrived.len().max(PIECE));
-            self.arrived.reserve_exact(piece);
-            if (&mut *from).take(piece as u64).read_buf(&mut self.arrived).await.map_err(FrameError::from_io)? == 0 {
-                return match self.arrived.len() {
+            let piece = missing.min(self.buffer.len().max(READ_CHUNK));
+            self.buffer.reserve_exact(piece);
+            if (&mut *from).take(piece as u64).read_buf(&mut self.buffer).await.map_err(FrameError::from_io)? == 0 {
+                return match self.buffer.len() {
                     0 => Ok(None),
                     arrived => Err(FrameError::Truncated { arrived }),
                 };
             }
         }
         // The memory of a long frame goes with it.
-        let frame = std::mem::take(&mut self.arrived);
+        let frame = std::mem::take(&mut self.buffer);
         decode(&frame[HEADER..]).map(Some)
     }
 
     /// Bytes to read before anything can be decided: the rest of the length, then the rest of the body
-    fn missing(&self) -> Result<usize, FrameError> {
-        let Some(header) = self.arrived.first_chunk::<HEADER>() else { return Ok(HEADER - self.arrived.len()) };
+    fn missing_bytes(&self) -> Result<usize, FrameError> {
+        let Some(header) = self.buffer.first_chunk::<HEADER>() else { return Ok(HEADER - self.buffer.len()) };
         let length = u32::from_be_bytes(*header) as usize;
-        if length > self.most {
-            return Err(FrameError::TooLong { length, most: self.most });
+        if length > self.max_length {
+            return Err(FrameError::TooLong { length, most: self.max_length });
         }
-        Ok(HEADER + length - self.arrived.len())
+        Ok(HEADER + length - self.buffer.len())
     }
 
     #[cfg(test)]
     pub(super) fn allocated(&self) -> usize {
-        self.arrived.capacity()
+        self.buffer.capacity()
     }
 }
 
 /// Writes frames, and keeps what was not sent of one when its writing is cancelled
 #[derive(Debug)]
 pub struct FrameWriter {
-    waiting: Vec<u8>,
+    buffer: Vec<u8>,
     sent: usize,
-    most: usize,
+    max_length: usize,
 }
 
 impl FrameWriter {
     /// A writer of frames of at most `most` bytes
-    pub fn new(most: usize) -> Self {
-        Self { waiting: Vec::new(), sent: 0, most }
+    pub fn new(max_length: usize) -> Self {
+        Self { buffer: Vec::new(), sent: 0, max_length }
     }
 
     /// Allow frames of at most `most` bytes from now on
-    pub fn allow(&mut self, most: usize) {
-        self.most = most;
+    pub fn set_max_length(&mut self, most: usize) {
+        self.max_length = most;
     }
 
     /// Send a message and flush the stream
@@ -160,29 +160,30 @@ impl FrameWriter {
         W: AsyncWrite + Unpin,
         T: Serialize + ?Sized,
     {
-        self.queue(message)?;
+        self.enqueue(message)?;
         self.flush(to).await
     }
 
     /// Send what a cancelled write left behind, and flush the stream
     pub async fn flush<W: AsyncWrite + Unpin>(&mut self, to: &mut W) -> Result<(), FrameError> {
-        while self.sent < self.waiting.len() {
-            match to.write(&self.waiting[self.sent..]).await.map_err(FrameError::from_io)? {
+        while self.sent < self.buffer.len() {
+            match to.write(&self.buffer[self.sent..]).await.map_err(FrameError::from_io)? {
                 0 => return Err(FrameError::Closed),
                 sent => self.sent += sent,
             }
         }
-        self.waiting = Vec::new();
+        self.buffer = Vec::new();
         self.sent = 0;
         to.flush().await.map_err(FrameError::from_io)
     }
 
-    fn queue<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), FrameError> {
-        let body = serde_json::to_vec(message).map_err(|error| FrameError::NoJsonForm { reason: error.to_string() })?;
-        let header = u32::try_from(body.len()).ok().filter(|_| body.len() <= self.most);
-        let header = header.ok_or(FrameError::TooLong { length: body.len(), most: self.most })?;
-        self.waiting.extend_from_slice(&header.to_be_bytes());
-        self.waiting.extend_from_slice(&body);
+    fn enqueue<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), FrameError> {
+        let body =
+            serde_json::to_vec(message).map_err(|error| FrameError::Unserializable { reason: error.to_string() })?;
+        let header = u32::try_from(body.len()).ok().filter(|_| body.len() <= self.max_length);
+        let header = header.ok_or(FrameError::TooLong { length: body.len(), most: self.max_length })?;
+        self.buffer.extend_from_slice(&header.to_be_bytes());
+        self.buffer.extend_from_slice(&body);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::fingerprint::Fingerprint;
-use super::secret::{self, SecretFileError};
+use super::secret_file::{self, SecretFileError};
 
 /// An Ed25519 key and a certificate that it signed itself
 ///
@@ -28,13 +28,13 @@ pub struct Identity {
 pub enum IdentityError {
     /// No key can be made
     #[error("no key can be made: {0}")]
-    Unmade(rcgen::Error),
+    GenerationFailed(rcgen::Error),
     /// Its file was not used
     #[error(transparent)]
     File(#[from] SecretFileError),
     /// What a file holds is no key
     #[error("`{}` holds no private key in PEM form ({reason}): move it away, and a new key is made", path.display())]
-    NoKey {
+    InvalidKey {
         /// The file
         path: PathBuf,
         /// What is wrong with it
@@ -44,8 +44,10 @@ pub enum IdentityError {
 
 impl Identity {
     /// A new identity that nobody has seen before
-    pub fn fresh() -> Result<Self, IdentityError> {
-        KeyPair::generate_for(&PKCS_ED25519).and_then(|key| Self::around(&key)).map_err(IdentityError::Unmade)
+    pub fn generate() -> Result<Self, IdentityError> {
+        KeyPair::generate_for(&PKCS_ED25519)
+            .and_then(|key| Self::from_key_pair(&key))
+            .map_err(IdentityError::GenerationFailed)
     }
 
     /// The identity in a file that only its owner can read, made when it is not there
@@ -55,8 +57,8 @@ impl Identity {
                 if source.kind() == io::ErrorKind::NotFound => {}
             found => return found,
         }
-        let fresh = Self::fresh()?;
-        match secret::create(path, fresh.pem().as_bytes())? {
+        let fresh = Self::generate()?;
+        match secret_file::create(path, fresh.pem().as_bytes())? {
             true => Ok(fresh),
             false => Self::load(path),
         }
@@ -72,13 +74,13 @@ impl Identity {
     }
 
     fn load(path: &Path) -> Result<Self, IdentityError> {
-        let no_key = |reason: String| IdentityError::NoKey { path: path.into(), reason };
-        let pem = secret::read(path)?;
+        let no_key = |reason: String| IdentityError::InvalidKey { path: path.into(), reason };
+        let pem = secret_file::read(path)?;
         let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|error| no_key(error.to_string()))?;
-        KeyPair::try_from(&key).and_then(|key| Self::around(&key)).map_err(|error| no_key(error.to_string()))
+        KeyPair::try_from(&key).and_then(|key| Self::from_key_pair(&key)).map_err(|error| no_key(error.to_string()))
     }
 
-    fn around(key: &KeyPair) -> Result<Self, rcgen::Error> {
+    fn from_key_pair(key: &KeyPair) -> Result<Self, rcgen::Error> {
         Ok(Self {
             certificate: CertificateParams::default().self_signed(key)?.into(),
             key: PrivatePkcs8KeyDer::from(key.serialize_der()),
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_fingerprint_is_the_one_that_a_peer_sees() {
-        let identity = Identity::fresh().unwrap();
+        let identity = Identity::generate().unwrap();
         assert_eq!(Fingerprint::of_certificate(&identity.certificate).unwrap(), identity.fingerprint());
     }
 
@@ -157,14 +159,14 @@ mod tests {
         for content in ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-            assert!(matches!(Identity::load_or_create(&path), Err(IdentityError::NoKey { .. })));
+            assert!(matches!(Identity::load_or_create(&path), Err(IdentityError::InvalidKey { .. })));
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
     }
 
     #[test]
     fn a_private_key_never_shows_in_debug_output() {
-        let identity = Identity::fresh().unwrap();
+        let identity = Identity::generate().unwrap();
         assert_eq!(format!("{identity:?}"), format!("Identity({})", identity.fingerprint()));
     }
 }

@@ -7,34 +7,34 @@
 
 mod channel;
 mod connect;
+mod display;
 mod error;
 mod fingerprint;
 mod frame;
-mod gate;
 mod handshake;
 mod hello;
 mod identity;
+mod limiter;
 mod limits;
-mod listen;
+mod listener;
 mod proof;
-mod secret;
+mod secret_file;
 mod socket;
 #[cfg(test)]
 mod tests;
-mod text;
 mod tls;
 mod token;
 mod trust;
 
-pub use channel::{Channel, Ends, Receiver, Sender};
+pub use channel::{Channel, ChannelInfo, ChannelReceiver, ChannelSender};
 pub use connect::connect;
 pub use error::{ControlError, Role};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use frame::{FrameError, FrameReader, FrameWriter};
-pub use hello::{Hello, PROTOCOL};
+pub use hello::{ControlHello, PROTOCOL};
 pub use identity::{Identity, IdentityError};
-pub use limits::Limits;
-pub use listen::{HalfOpen, Listener};
-pub use secret::SecretFileError;
+pub use limits::ControlLimits;
+pub use listener::{ControlListener, HalfOpen};
+pub use secret_file::SecretFileError;
 pub use token::{Token, TokenError};
 pub use trust::{Credentials, Trust};

@@ -16,23 +16,23 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::channel::Frames;
+use super::channel::FramedTls;
 use super::error::{ControlError, Role};
 use super::fingerprint::Fingerprint;
 use super::token::Token;
 use super::trust::{Credentials, Trust};
 
 /// The exporter's label (RFC 9266)
-pub(super) const EXPORTER: &[u8] = b"EXPORTER-Channel-Binding";
+pub(super) const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 /// What a TLS session exports to be bound to
 pub(super) type Binding = [u8; 32];
 
 /// Two sides that have a TLS session and do not know each other yet, seen from one of them
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meeting {
+pub(super) struct AuthContext {
     pub(super) role: Role,
     pub(super) peer: SocketAddr,
-    pub(super) presented: Fingerprint,
+    pub(super) peer_key: Fingerprint,
     pub(super) binding: Binding,
 }
 
@@ -45,15 +45,15 @@ struct Claim {
 /// What the other side thinks of a claim
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum AuthVerdict {
     Trusted,
     Untrusted,
 }
 
 /// Both sides prove themselves, or this is an error
 pub(super) async fn authenticate<S>(
-    frames: &mut Frames<S>,
-    meeting: &Meeting,
+    frames: &mut FramedTls<S>,
+    meeting: &AuthContext,
     credentials: &Credentials,
 ) -> Result<(), ControlError>
 where
@@ -62,29 +62,33 @@ where
     match meeting.role {
         Role::Client => {
             prove(frames, meeting, credentials).await?;
-            judge(frames, meeting, &credentials.trust).await
+            verify_peer(frames, meeting, &credentials.trust).await
         }
         Role::Server => {
-            judge(frames, meeting, &credentials.trust).await?;
+            verify_peer(frames, meeting, &credentials.trust).await?;
             prove(frames, meeting, credentials).await
         }
     }
 }
 
-async fn prove<S>(frames: &mut Frames<S>, meeting: &Meeting, credentials: &Credentials) -> Result<(), ControlError>
+async fn prove<S>(
+    frames: &mut FramedTls<S>,
+    meeting: &AuthContext,
+    credentials: &Credentials,
+) -> Result<(), ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let peer = meeting.peer;
     let token = credentials.trust.token().map(|token| {
-        let proof = proof(token, meeting.role, &meeting.binding).finalize().into_bytes();
+        let proof = compute_proof(token, meeting.role, &meeting.binding).finalize().into_bytes();
         BASE64_URL_SAFE_NO_PAD.encode(proof)
     });
     let with_token = token.is_some();
-    frames.send(&Claim { token }).await.map_err(|error| ControlError::handshake(peer, error))?;
-    match frames.expect().await.map_err(|error| ControlError::handshake(peer, error))? {
-        Verdict::Trusted => Ok(()),
-        Verdict::Untrusted => Err(ControlError::Refused {
+    frames.send(&Claim { token }).await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
+    match frames.expect().await.map_err(|error| ControlError::from_handshake_error(peer, error))? {
+        AuthVerdict::Trusted => Ok(()),
+        AuthVerdict::Untrusted => Err(ControlError::Refused {
             peer,
             by: meeting.role.other(),
             key: credentials.identity.fingerprint(),
@@ -93,14 +97,14 @@ where
     }
 }
 
-async fn judge<S>(frames: &mut Frames<S>, meeting: &Meeting, trust: &Trust) -> Result<(), ControlError>
+async fn verify_peer<S>(frames: &mut FramedTls<S>, meeting: &AuthContext, trust: &Trust) -> Result<(), ControlError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let claim = frames.expect().await.map_err(|error| ControlError::handshake(meeting.peer, error))?;
-    let judged = weigh(&claim, meeting, trust);
-    let verdict = if judged.is_ok() { Verdict::Trusted } else { Verdict::Untrusted };
-    let told = frames.send(&verdict).await.map_err(|error| ControlError::handshake(meeting.peer, error));
+    let claim = frames.expect().await.map_err(|error| ControlError::from_handshake_error(meeting.peer, error))?;
+    let judged = evaluate_claim(&claim, meeting, trust);
+    let verdict = if judged.is_ok() { AuthVerdict::Trusted } else { AuthVerdict::Untrusted };
+    let told = frames.send(&verdict).await.map_err(|error| ControlError::from_handshake_error(meeting.peer, error));
     if judged.is_err() {
         // A peer that does not wait for its refusal changes nothing about the reason.
         let _ = frames.close().await;
@@ -108,13 +112,13 @@ where
     judged.and(told)
 }
 
-fn weigh(claim: &Claim, meeting: &Meeting, trust: &Trust) -> Result<(), ControlError> {
-    let Meeting { role, peer, presented, binding } = *meeting;
+fn evaluate_claim(claim: &Claim, meeting: &AuthContext, trust: &Trust) -> Result<(), ControlError> {
+    let AuthContext { role, peer, peer_key: presented, binding } = *meeting;
     if trust.pins().contains(&presented) {
         return Ok(());
     }
     match (trust.token(), &claim.token) {
-        (Some(token), Some(claimed)) if holds(token, role.other(), &binding, claimed) => Ok(()),
+        (Some(token), Some(claimed)) if verify_proof(token, role.other(), &binding, claimed) => Ok(()),
         (Some(_), Some(_)) => Err(ControlError::WrongToken { peer, is: role.other() }),
         (Some(_), None) => Err(ControlError::NoToken { peer, is: role.other(), presented }),
         (None, _) => Err(ControlError::WrongKey { peer, presented }),
@@ -122,13 +126,13 @@ fn weigh(claim: &Claim, meeting: &Meeting, trust: &Trust) -> Result<(), ControlE
 }
 
 /// Whether a claimed proof is the one that this token makes, in a time that does not tell how nearly
-fn holds(token: &Token, claimant: Role, binding: &Binding, claimed: &str) -> bool {
+fn verify_proof(token: &Token, claimant: Role, binding: &Binding, claimed: &str) -> bool {
     // What is no base64 is a proof of no bytes, which never holds.
     let claimed = BASE64_URL_SAFE_NO_PAD.decode(claimed).unwrap_or_default();
-    proof(token, claimant, binding).verify_slice(&claimed).is_ok()
+    compute_proof(token, claimant, binding).verify_slice(&claimed).is_ok()
 }
 
-fn proof(token: &Token, claimant: Role, binding: &Binding) -> Hmac<Sha256> {
+fn compute_proof(token: &Token, claimant: Role, binding: &Binding) -> Hmac<Sha256> {
     let label: &[u8] = match claimant {
         Role::Client => b"weighbridge-net/1 client\0",
         Role::Server => b"weighbridge-net/1 server\0",
@@ -142,26 +146,26 @@ mod tests {
     use super::*;
 
     fn claimed(token: &Token, claimant: Role, binding: &Binding) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(proof(token, claimant, binding).finalize().into_bytes())
+        BASE64_URL_SAFE_NO_PAD.encode(compute_proof(token, claimant, binding).finalize().into_bytes())
     }
 
     #[test]
     fn a_proof_holds_for_its_token_role_and_session_alone() {
-        let (token, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
+        let (token, other) = (Token::generate().unwrap(), Token::generate().unwrap());
         let (here, elsewhere) = ([1; 32], [2; 32]);
         let claim = claimed(&token, Role::Client, &here);
-        assert!(holds(&token, Role::Client, &here, &claim));
-        assert!(!holds(&other, Role::Client, &here, &claim));
-        assert!(!holds(&token, Role::Server, &here, &claim));
-        assert!(!holds(&token, Role::Client, &elsewhere, &claim));
+        assert!(verify_proof(&token, Role::Client, &here, &claim));
+        assert!(!verify_proof(&other, Role::Client, &here, &claim));
+        assert!(!verify_proof(&token, Role::Server, &here, &claim));
+        assert!(!verify_proof(&token, Role::Client, &elsewhere, &claim));
     }
 
     #[test]
     fn a_part_of_a_proof_and_no_proof_never_hold() {
-        let token = Token::fresh().unwrap();
+        let token = Token::generate().unwrap();
         let claim = claimed(&token, Role::Client, &[1; 32]);
         for part in ["", "no base64!", &claim[..4], &claim[..40], &format!("{claim}{claim}")] {
-            assert!(!holds(&token, Role::Client, &[1; 32], part), "{part}");
+            assert!(!verify_proof(&token, Role::Client, &[1; 32], part), "{part}");
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(15)).with_interval(Duration::from_secs(5)).with_retries(3);
 
-pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn configure(stream: &TcpStream) -> io::Result<()> {
     // Control messages are short and wanted now.
     stream.set_nodelay(true)?;
     SockRef::from(stream).set_tcp_keepalive(&KEEPALIVE)

@@ -25,7 +25,7 @@ pub(super) const ALPN: &[u8] = b"weighbridge-net/1";
 /// What a client does at TLS level
 ///
 /// A client that trusts pinned keys alone ends the handshake at any other, before it shows its own key.
-pub(super) fn client(credentials: &Credentials) -> Result<ClientConfig, Error> {
+pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let pins = match &credentials.trust {
         Trust::Pinned(pins) => Some(pins.clone()),
@@ -46,7 +46,7 @@ pub(super) fn client(credentials: &Credentials) -> Result<ClientConfig, Error> {
 /// What a server does at TLS level
 ///
 /// It lets any key through to [`super::proof`], which weighs key and token together and can give a client its reason.
-pub(super) fn server(credentials: &Credentials) -> Result<ServerConfig, Error> {
+pub(super) fn server_config(credentials: &Credentials) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier = KeyVerifier::new(&provider, None);
     let (certificate, key) = credentials.identity.certificate_and_key();
@@ -62,7 +62,7 @@ pub(super) fn server(credentials: &Credentials) -> Result<ServerConfig, Error> {
 /// A certificate held a key that is not pinned
 #[derive(Debug, thiserror::Error)]
 #[error("the key {0} is not pinned")]
-pub(super) struct NotPinned(pub(super) Fingerprint);
+pub(super) struct UnpinnedKey(pub(super) Fingerprint);
 
 /// Lets in a key, any or pinned, whose holder signed the handshake
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl KeyVerifier {
         let presented = Fingerprint::of_certificate(certificate)?;
         match &self.pins {
             Some(pins) if !pins.contains(&presented) => {
-                let why = OtherError(Arc::new(NotPinned(presented)));
+                let why = OtherError(Arc::new(UnpinnedKey(presented)));
                 Err(Error::InvalidCertificate(CertificateError::Other(why)))
             }
             _ => Ok(()),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
-use super::secret::{self, SecretFileError};
+use super::secret_file::{self, SecretFileError};
 
 const SHORTEST: usize = 16;
 
@@ -23,7 +23,7 @@ pub struct Token(Vec<u8>);
 pub enum TokenError {
     /// It is short enough to be guessed
     #[error("a token of {length} bytes can be guessed, {SHORTEST} are the least: `weighbridge net token` makes one")]
-    Short {
+    TooShort {
         /// Its bytes
         length: usize,
     },
@@ -35,7 +35,7 @@ pub enum TokenError {
     File(#[from] SecretFileError),
     /// What a file holds is no token
     #[error("`{}`: {source}", path.display())]
-    In {
+    InvalidFile {
         /// The file
         path: PathBuf,
         /// What is wrong with it
@@ -48,7 +48,7 @@ pub enum TokenError {
 
 impl Token {
     /// A new token of 32 random bytes from the operating system
-    pub fn fresh() -> Result<Self, TokenError> {
+    pub fn generate() -> Result<Self, TokenError> {
         let mut bytes = [0; 32];
         let provider = rustls::crypto::ring::default_provider();
         provider.secure_random.fill(&mut bytes).map_err(|_| TokenError::NoRandomness)?;
@@ -57,8 +57,8 @@ impl Token {
 
     /// The token in a file that only its owner can read
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
-        let within = |source| TokenError::In { path: path.into(), source: Box::new(source) };
-        let mut bytes = secret::read(path)?;
+        let within = |source| TokenError::InvalidFile { path: path.into(), source: Box::new(source) };
+        let mut bytes = secret_file::read(path)?;
         let token = std::str::from_utf8(&bytes).map_err(|_| TokenError::Unprintable).and_then(str::parse);
         wipe(&mut bytes);
         token.map_err(within)
@@ -84,7 +84,7 @@ impl FromStr for Token {
             return Err(TokenError::Unprintable);
         }
         match text.len() {
-            length if length < SHORTEST => Err(TokenError::Short { length }),
+            length if length < SHORTEST => Err(TokenError::TooShort { length }),
             _ => Ok(Self(text.as_bytes().to_vec())),
         }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn fresh_tokens_differ_and_can_be_given_as_text() {
-        let (one, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
+        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
         assert_ne!(one.reveal(), other.reveal());
         assert_eq!(one.reveal().parse::<Token>().unwrap().reveal(), one.reveal());
         assert_eq!(one.reveal().len(), 43);

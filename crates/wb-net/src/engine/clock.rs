@@ -16,7 +16,7 @@ pub fn now() -> Nanos {
 }
 
 /// The CPU time that this thread has had.
-pub fn thread_cpu() -> Nanos {
+pub fn thread_cpu_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -10,12 +10,12 @@ use rustix::thread::{Pid, gettid};
 
 /// A thread that can be interrupted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Interruptible(Pid);
+pub(crate) struct InterruptHandle(Pid);
 
-impl Interruptible {
+impl InterruptHandle {
     /// The calling thread.
-    pub(crate) fn this() -> Self {
-        install();
+    pub(crate) fn current_thread() -> Self {
+        install_handler();
         Self(gettid())
     }
 
@@ -26,18 +26,18 @@ impl Interruptible {
         // SAFETY: tgkill takes three numbers and touches no memory. A thread that has ended is not signalled, since
         // thread and process must belong together; the handler of this signal does nothing.
         unsafe {
-            libc::syscall(libc::SYS_tgkill, process, self.0.as_raw_nonzero().get(), signal());
+            libc::syscall(libc::SYS_tgkill, process, self.0.as_raw_nonzero().get(), signal_number());
         }
     }
 }
 
 /// Far from the first ones, which others take.
-fn signal() -> libc::c_int {
+fn signal_number() -> libc::c_int {
     libc::SIGRTMIN() + 7
 }
 
 #[allow(unsafe_code)]
-fn install() {
+fn install_handler() {
     extern "C" fn nothing(_: libc::c_int) {}
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -47,7 +47,7 @@ fn install() {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
             libc::sigemptyset(&mut action.sa_mask);
-            libc::sigaction(signal(), &action, std::ptr::null_mut());
+            libc::sigaction(signal_number(), &action, std::ptr::null_mut());
         }
     });
 }
@@ -70,7 +70,7 @@ mod tests {
         let (tell, told) = channel();
         let (done, ended) = channel();
         let reader = thread::spawn(move || {
-            tell.send(Interruptible::this()).expect("somebody listens");
+            tell.send(InterruptHandle::current_thread()).expect("somebody listens");
             let read = one.read(&mut [0]);
             done.send(()).expect("somebody listens");
             read

@@ -4,25 +4,25 @@
 //! next) and [`hand`] and [`event`] (on which threads). [`tally`] is what is counted, [`times`] how long things took.
 
 pub mod clock;
-mod counters;
 mod descriptors;
-mod event;
-mod hand;
-pub(crate) mod histogram;
+pub mod engine_set;
+mod event_loop;
+mod executor;
+pub(crate) mod hdr;
 mod interrupt;
-mod jots;
+mod latencies;
+pub mod latency;
+pub mod local;
+mod perf_counters;
 mod plan;
-pub mod raw;
+pub mod protocol;
+mod random;
+pub mod raw_log;
 pub mod report;
-pub mod site;
-mod sizes;
 mod strand;
 pub mod tally;
-pub mod team;
-pub mod times;
 pub mod usage;
 mod wait;
-pub mod work;
 
-pub use counters::{EVENTS, USUAL, probe};
+pub use perf_counters::{DEFAULT_EVENTS, SUPPORTED_EVENTS, probe};
 pub use strand::files;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::work::Side;
-use crate::language::{Action, Extent, Flowop, Group, Message, Size};
+use super::protocol::Side;
+use crate::language::{Extent, Flowop, FlowopAction, Group, Message, MessageSize};
 
 /// A group as one side carries it out.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct TransactionPlan {
 pub(crate) struct FlowopPlan {
     pub(crate) flowop: Flowop,
     /// Its number in the group, the same on both sides.
-    pub(crate) place: u32,
+    pub(crate) id: u32,
     pub(crate) executions: Executions,
     /// Nanoseconds between two executions.
     pub(crate) period: Option<f64>,
@@ -51,12 +51,12 @@ pub(crate) enum Executions {
     /// As the profile says.
     AsWritten(u64),
     /// As many bytes as the profile says, in pieces of another size (`rsize`).
-    InPieces { executions: u64, total: Total, piece: u32 },
+    InPieces { executions: u64, total: ByteTotal, piece: u32 },
 }
 
 /// How many bytes are moved in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Total {
+pub(crate) enum ByteTotal {
     /// In each round.
     Round(u64),
     /// For as long as the window is open.
@@ -67,16 +67,16 @@ impl GroupPlan {
     /// Lays out what this side does of a group.
     pub(crate) fn new(group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
         let mut place = 0;
-        let mut connections = Connections { hosts, named: BTreeMap::new(), anonymous: Connection::default() };
+        let mut connections =
+            PlannedConnections { hosts, named: BTreeMap::new(), anonymous: PlannedConnection::default() };
         let transactions: Vec<TransactionPlan> = group
             .transactions
             .iter()
             .map(|transaction| {
                 let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
-                    && transaction
-                        .flowops
-                        .iter()
-                        .all(|flowop| is_message(flowop) || matches!(flowop.action, Action::Nop | Action::Elsewhere));
+                    && transaction.flowops.iter().all(|flowop| {
+                        is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Elsewhere)
+                    });
                 let mut extent = transaction.extent;
                 let flowops: Vec<FlowopPlan> = transaction
                     .flowops
@@ -84,15 +84,15 @@ impl GroupPlan {
                     .map(|flowop| {
                         let executions = executions(flowop, side, alone, &mut extent);
                         place += 1;
-                        let Connection { host, datagrams } = connections.of(flowop);
-                        let received_alone = datagrams && matches!(flowop.action, Action::Receive(_));
+                        let PlannedConnection { host, datagrams } = connections.resolve(flowop);
+                        let received_alone = datagrams && matches!(flowop.action, FlowopAction::Receive(_));
                         FlowopPlan {
-                            place: place - 1,
+                            id: place - 1,
                             executions,
                             period: flowop.rate.map(|rate| 1e9 / rate),
                             host,
                             batch: if received_alone { 1 } else { flowop.batch() },
-                            flowop: polled(flowop),
+                            flowop: with_polling(flowop),
                         }
                     })
                     .collect();
@@ -101,7 +101,7 @@ impl GroupPlan {
                     extent,
                     period: transaction.rate.map(|rate| 1e9 / rate),
                     moves_data: transaction.flowops.iter().any(moves_data),
-                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, Action::Elsewhere)),
+                    idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Elsewhere)),
                     flowops,
                 }
             })
@@ -115,7 +115,7 @@ impl GroupPlan {
             name: group.name.clone(),
             transactions,
             hosts: hosts.keys().cloned().collect(),
-            buffer: buffers.max().unwrap_or(0).max(BUFFER),
+            buffer: buffers.max().unwrap_or(0).max(MIN_BUFFER),
         }
     }
 
@@ -127,27 +127,27 @@ impl GroupPlan {
 
 impl GroupPlan {
     /// Whether a transaction belongs to the data phase: it moves data, or none does.
-    pub(crate) fn matters(&self, transaction: usize) -> bool {
+    pub(crate) fn is_data_phase(&self, transaction: usize) -> bool {
         self.transactions[transaction].moves_data || !self.transactions.iter().any(|transaction| transaction.moves_data)
     }
 }
 
 /// No buffer is smaller: what is thrown away and what is read of files goes through it too.
-const BUFFER: usize = 1 << 16;
+const MIN_BUFFER: usize = 1 << 16;
 
 /// The message of a flowop that has one.
 pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
     match &flowop.action {
-        Action::Send(message) | Action::Receive(message) => Some(message),
+        FlowopAction::Send(message) | FlowopAction::Receive(message) => Some(message),
         _ => None,
     }
 }
 
 /// What has an end of its own must not block in the kernel for longer: it is polled for instead.
-fn polled(flowop: &Flowop) -> Flowop {
+fn with_polling(flowop: &Flowop) -> Flowop {
     let mut flowop = flowop.clone();
     let timed = flowop.duration.is_some();
-    if let Action::Send(message) | Action::Receive(message) = &mut flowop.action {
+    if let FlowopAction::Send(message) | FlowopAction::Receive(message) = &mut flowop.action {
         message.non_blocking |= timed || message.timeout.is_some();
     }
     flowop
@@ -158,14 +158,17 @@ fn is_message(flowop: &Flowop) -> bool {
 }
 
 fn moves_data(flowop: &Flowop) -> bool {
-    matches!(flowop.action, Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_))
+    matches!(
+        flowop.action,
+        FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_) | FlowopAction::ReceiveFiles(_)
+    )
 }
 
 /// On a server, `rsize` moves the same bytes in other pieces. A message that is alone in its transaction is one long
 /// stream, whose pieces need not fit into rounds.
 fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> Executions {
     let written = Executions::AsWritten(flowop.executions());
-    let Some(Message { size: Size::Fixed(piece), remote_size: Some(size), .. }) = message(flowop) else {
+    let Some(Message { size: MessageSize::Fixed(piece), remote_size: Some(size), .. }) = message(flowop) else {
         return written;
     };
     if side == Side::Client || flowop.duration.is_some() {
@@ -174,12 +177,12 @@ fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> 
     let round = u64::from(*size).saturating_mul(flowop.executions());
     let pieces = |total: u64| Executions::InPieces {
         executions: total.div_ceil(u64::from(*piece)),
-        total: Total::Round(total),
+        total: ByteTotal::Round(total),
         piece: *piece,
     };
     match *extent {
         Extent::Window(_) if alone => {
-            Executions::InPieces { executions: u64::MAX, total: Total::Endless, piece: *piece }
+            Executions::InPieces { executions: u64::MAX, total: ByteTotal::Endless, piece: *piece }
         }
         Extent::Iterations(rounds) if alone && rounds > 0 => {
             *extent = Extent::Iterations(1);
@@ -191,24 +194,24 @@ fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> 
 
 /// What is known of a connection before it is made.
 #[derive(Debug, Clone, Copy, Default)]
-struct Connection {
+struct PlannedConnection {
     host: u32,
     datagrams: bool,
 }
 
 /// The connections of a strand, in the order of the profile.
-struct Connections<'a> {
+struct PlannedConnections<'a> {
     hosts: &'a BTreeMap<String, u32>,
-    named: BTreeMap<u32, Connection>,
-    anonymous: Connection,
+    named: BTreeMap<u32, PlannedConnection>,
+    anonymous: PlannedConnection,
 }
 
-impl Connections<'_> {
+impl PlannedConnections<'_> {
     /// The one that a flowop is about.
-    fn of(&mut self, flowop: &Flowop) -> Connection {
-        if let Action::Connect(endpoint) | Action::Accept(endpoint) = &flowop.action {
+    fn resolve(&mut self, flowop: &Flowop) -> PlannedConnection {
+        if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action {
             let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);
-            let connection = Connection { host, datagrams: endpoint.protocol.is_datagram() };
+            let connection = PlannedConnection { host, datagrams: endpoint.protocol.is_datagram() };
             match flowop.connection {
                 Some(name) => {
                     self.named.insert(name, connection);

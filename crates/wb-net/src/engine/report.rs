@@ -3,34 +3,34 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    protocol::{EngineProgress, ExecutorKind, Side},
     tally::{StrandTally, TransactionTally},
     usage::Usage,
-    work::{Executor, Progress, Side},
 };
-use crate::netstat::Counted;
-use crate::transport::Info;
+use crate::netstat::NetworkCounters;
+use crate::transport::ConnectionInfo;
 
 /// What a site measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Report {
+pub struct EngineReport {
     /// On which side.
     pub side: Side,
     /// By group; those that this site has no strands of did nothing.
     pub groups: Vec<GroupReport>,
     /// Looks at what was done, over time.
-    pub progress: Vec<Progress>,
+    pub progress: Vec<EngineProgress>,
     /// What the kernel counted meanwhile.
-    pub counted: Counted,
+    pub counted: NetworkCounters,
     /// Connections and datagrams from elsewhere that were dropped.
     pub refused: u64,
     /// How strands were carried out.
-    pub executor: Executor,
+    pub executor: ExecutorKind,
 }
 
-impl Report {
+impl EngineReport {
     /// Together with that of another site of the same machine.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         for (mine, theirs) in self.groups.iter_mut().zip(other.groups) {
             mine.add(theirs);
         }
@@ -68,7 +68,7 @@ pub struct GroupReport {
     /// By strand.
     pub strands: Vec<StrandTally>,
     /// What the kernel says of the connections.
-    pub connections: Info,
+    pub connections: ConnectionInfo,
     /// What the strands' threads used while transactions ran that move data, or all if none does.
     pub usage: Usage,
 }

@@ -10,13 +10,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{clock::Nanos, times::Times};
+use super::{clock::Nanos, latency::LatencyHistogram};
 
 /// Of the histograms of intervals; about 1 % of a value.
 const INTERVAL_DIGITS: u8 = 2;
 
 /// So many intervals are made ready before a transaction; more are made as they come.
-const READY: u64 = 256;
+const PREALLOCATED: u64 = 256;
 
 /// What one flowop did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,11 +32,11 @@ pub struct FlowopTally {
     /// Failures that were passed over (`canfail`), by the system's error number.
     pub errors: BTreeMap<i32, u64>,
     /// From the start of an execution to its end.
-    pub service: Times,
+    pub service: LatencyHistogram,
     /// From when the rate wanted it to start to its end; only with a rate.
-    pub response: Option<Times>,
+    pub response: Option<LatencyHistogram>,
     /// By how much executions started later than the rate wanted; only with a rate.
-    pub lag: Option<Times>,
+    pub lag: Option<LatencyHistogram>,
     /// CPU time of the executions in nanoseconds, where it was asked for.
     pub cpu: u64,
     /// Hardware counters over the executions, where they were asked for.
@@ -46,7 +46,7 @@ pub struct FlowopTally {
 impl FlowopTally {
     /// Of a flowop that did nothing yet.
     pub fn new(digits: u8, paced: bool, counters: usize) -> Self {
-        let times = || Times::new(digits);
+        let times = || LatencyHistogram::new(digits);
         Self {
             count: 0,
             bytes: 0,
@@ -70,10 +70,10 @@ impl FlowopTally {
         for (&error, count) in &other.errors {
             *self.errors.entry(error).or_default() += count;
         }
-        self.service.add(&other.service);
+        self.service.merge(&other.service);
         for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
             if let (Some(mine), Some(theirs)) = (mine, theirs) {
-                mine.add(theirs);
+                mine.merge(theirs);
             }
         }
         self.cpu += other.cpu;
@@ -91,11 +91,11 @@ pub struct TransactionTally {
     /// When the last strand was done, or the window's end.
     pub ended: Nanos,
     /// Its rounds, from the start of the first flowop to the end of the last.
-    pub rounds: Times,
+    pub rounds: LatencyHistogram,
     /// From when the rate wanted a round to start; only with a rate.
-    pub response: Option<Times>,
+    pub response: Option<LatencyHistogram>,
     /// By how much rounds started later than the rate wanted; only with a rate.
-    pub lag: Option<Times>,
+    pub lag: Option<LatencyHistogram>,
     /// Its flowops, by position.
     pub flowops: Vec<FlowopTally>,
     /// Its rounds by interval.
@@ -107,10 +107,10 @@ impl TransactionTally {
     pub fn add(&mut self, other: &Self) {
         self.began = self.began.min(other.began);
         self.ended = self.ended.max(other.ended);
-        self.rounds.add(&other.rounds);
+        self.rounds.merge(&other.rounds);
         for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
             if let (Some(mine), Some(theirs)) = (mine, theirs) {
-                mine.add(theirs);
+                mine.merge(theirs);
             }
         }
         for (mine, theirs) in self.flowops.iter_mut().zip(&other.flowops) {
@@ -126,13 +126,13 @@ pub struct Intervals {
     /// How long one is, in nanoseconds.
     pub length: Nanos,
     /// Of each that is over or has begun.
-    pub times: Vec<Times>,
+    pub times: Vec<LatencyHistogram>,
     #[serde(skip)]
     begin: Nanos,
     #[serde(skip)]
     end: Nanos,
     #[serde(skip)]
-    ready: Vec<Times>,
+    spare: Vec<LatencyHistogram>,
 }
 
 impl Intervals {
@@ -142,19 +142,19 @@ impl Intervals {
 
     /// Makes ready for a transaction, which may go on for so long.
     pub(crate) fn begin(&mut self, begin: Nanos, window: Option<Nanos>) {
-        let count = window.map_or(2, |window| (window / self.length + 2).min(READY));
+        let count = window.map_or(2, |window| (window / self.length + 2).min(PREALLOCATED));
         self.begin = begin;
         self.end = begin + self.length;
-        self.ready = (0..count).map(|_| Times::new(INTERVAL_DIGITS)).collect();
+        self.spare = (0..count).map(|_| LatencyHistogram::new(INTERVAL_DIGITS)).collect();
         self.times = Vec::with_capacity(count as usize + 1);
-        self.times.push(Times::new(INTERVAL_DIGITS));
+        self.times.push(LatencyHistogram::new(INTERVAL_DIGITS));
     }
 
     #[inline]
     pub(crate) fn record(&mut self, now: Nanos, nanos: Nanos) {
         while now >= self.end {
             self.end += self.length;
-            let next = self.ready.pop().unwrap_or_else(|| Times::new(INTERVAL_DIGITS));
+            let next = self.spare.pop().unwrap_or_else(|| LatencyHistogram::new(INTERVAL_DIGITS));
             self.times.push(next);
         }
         if let Some(times) = self.times.last_mut() {
@@ -165,7 +165,7 @@ impl Intervals {
     fn add(&mut self, other: &Self) {
         for (position, theirs) in other.times.iter().enumerate() {
             match self.times.get_mut(position) {
-                Some(mine) => mine.add(theirs),
+                Some(mine) => mine.merge(theirs),
                 None => self.times.push(theirs.clone()),
             }
         }
@@ -195,7 +195,7 @@ pub struct StrandTally {
 
 impl StrandTally {
     #[inline]
-    pub(crate) fn round(&mut self, nanos: Nanos) {
+    pub(crate) fn record_round(&mut self, nanos: Nanos) {
         self.min = if self.rounds == 0 { nanos } else { self.min.min(nanos) };
         self.max = self.max.max(nanos);
         self.rounds += 1;
@@ -206,7 +206,7 @@ impl StrandTally {
 /// What is told while it happens. Each executor has its own, on cache lines of its own, and only it writes there.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Published {
+pub(crate) struct LiveCounters {
     sent: AtomicU64,
     received: AtomicU64,
     operations: AtomicU64,
@@ -214,13 +214,13 @@ pub(crate) struct Published {
 
 /// A look at what was published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct LiveTotals {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) operations: u64,
 }
 
-impl Published {
+impl LiveCounters {
     /// Adds to one's own figures; only the owner may.
     #[inline]
     pub(crate) fn add(&self, sent: u64, received: u64, operations: u64) {
@@ -230,8 +230,8 @@ impl Published {
         self.operations.store(self.operations.load(Relaxed) + operations, Relaxed);
     }
 
-    pub(crate) fn look(all: &[Arc<Self>]) -> Look {
-        all.iter().fold(Look::default(), |sum, one| Look {
+    pub(crate) fn snapshot(all: &[Arc<Self>]) -> LiveTotals {
+        all.iter().fold(LiveTotals::default(), |sum, one| LiveTotals {
             sent: sum.sent + one.sent.load(Relaxed),
             received: sum.received + one.received.load(Relaxed),
             operations: sum.operations + one.operations.load(Relaxed),

@@ -21,7 +21,7 @@ pub struct Usage {
 impl Usage {
     /// Of the calling thread, since it began.
     #[allow(unsafe_code)]
-    pub fn of_thread() -> Self {
+    pub fn current_thread() -> Self {
         // SAFETY: the structure is all numbers, so zeroes are valid, and the kernel fills it; no library that we use
         // offers getrusage of a thread.
         let usage = unsafe {
@@ -40,7 +40,7 @@ impl Usage {
 
     /// An equal share of it.
     #[must_use]
-    pub fn shared(self, among: u64) -> Self {
+    pub fn split_among(self, among: u64) -> Self {
         let share = |all: u64| all / among.max(1);
         Self {
             user_ns: share(self.user_ns),

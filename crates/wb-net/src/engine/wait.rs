@@ -8,11 +8,11 @@ use rustix::{
 };
 
 use super::clock::{self, Nanos};
-use crate::transport::{Interest, Wait};
+use crate::transport::{Interest, WaitCondition};
 
 /// Waits for what is asked, but no longer than to a point in time, or until a signal.
 #[allow(unsafe_code)]
-pub(super) fn block(wait: &Wait, limit: Option<Nanos>) {
+pub(super) fn block_until_ready(wait: &WaitCondition, limit: Option<Nanos>) {
     let until = match (wait.until, limit) {
         (Some(until), Some(limit)) => Some(until.min(limit)),
         (until, limit) => until.or(limit),

@@ -2,46 +2,46 @@
 
 use std::collections::BTreeSet;
 
-use super::fault::{Faults, Note};
-use super::profile::Profile;
-use super::read::{Read, parse};
+use super::diagnostic::{ProfileDiagnostics, ProfileNote};
+use super::parser::{ParsedProfile, parse};
+use super::profile::NetProfile;
 use super::variables::Variables;
-use crate::support::{Lack, lacks};
+use crate::support::{UnsupportedFeature, unsupported_features};
 
 /// What a profile's text is fit for.
 #[derive(Debug)]
-pub enum Check {
+pub enum ProfileCheck {
     /// It can be run here.
-    Fine {
+    Valid {
         /// What it says.
-        profile: Profile,
+        profile: NetProfile,
         /// What is to be known of it.
-        notes: Vec<Note>,
+        notes: Vec<ProfileNote>,
         /// The variables that it uses.
         variables: BTreeSet<String>,
     },
     /// It cannot be understood.
-    Wrong(Faults),
+    Invalid(ProfileDiagnostics),
     /// It is understood, but this system cannot do all of it.
-    Lacks {
+    Unsupported {
         /// What it says.
-        profile: Profile,
+        profile: NetProfile,
         /// What is to be known of it.
-        notes: Vec<Note>,
+        notes: Vec<ProfileNote>,
         /// The variables that it uses.
         variables: BTreeSet<String>,
         /// What this system cannot do.
-        lacks: Vec<Lack>,
+        lacks: Vec<UnsupportedFeature>,
     },
 }
 
 /// Reads a profile and asks this system whether it can do what that says.
-pub fn check(name: &str, text: &str, variables: &Variables) -> Check {
+pub fn check(name: &str, text: &str, variables: &Variables) -> ProfileCheck {
     match parse(name, text, variables) {
-        Err(faults) => Check::Wrong(faults),
-        Ok(Read { profile, notes, variables }) => match lacks(&profile) {
-            lacks if lacks.is_empty() => Check::Fine { profile, notes, variables },
-            lacks => Check::Lacks { profile, notes, variables, lacks },
+        Err(faults) => ProfileCheck::Invalid(faults),
+        Ok(ParsedProfile { profile, notes, variables }) => match unsupported_features(&profile) {
+            lacks if lacks.is_empty() => ProfileCheck::Valid { profile, notes, variables },
+            lacks => ProfileCheck::Unsupported { profile, notes, variables, lacks },
         },
     }
 }

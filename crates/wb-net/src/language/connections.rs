@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::profile::{Action, Endpoint, Extent, Flowop, Group, Transaction};
+use super::profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Transaction};
 
 /// What a flowop has to do with connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Link<'a> {
+pub(crate) enum ConnectionUse<'a> {
     /// It needs none.
     None,
     /// It opens one.
@@ -21,27 +21,27 @@ pub(crate) enum Link<'a> {
     Closed(Option<&'a Endpoint>),
 }
 
-impl<'a> Link<'a> {
+impl<'a> ConnectionUse<'a> {
     /// The endpoint that is meant, open or not.
     pub(crate) fn endpoint(self) -> Option<&'a Endpoint> {
         match self {
-            Link::None => None,
-            Link::Opens(endpoint) | Link::Uses(endpoint) => Some(endpoint),
-            Link::Closed(last) => last,
+            ConnectionUse::None => None,
+            ConnectionUse::Opens(endpoint) | ConnectionUse::Uses(endpoint) => Some(endpoint),
+            ConnectionUse::Closed(last) => last,
         }
     }
 }
 
 /// The link of every flowop, by transaction and position.
-pub(crate) fn links(group: &Group) -> Vec<Vec<Link<'_>>> {
-    let mut open = Open::default();
-    group.transactions.iter().map(|transaction| open.transaction(transaction)).collect()
+pub(crate) fn connection_uses(group: &Group) -> Vec<Vec<ConnectionUse<'_>>> {
+    let mut open = OpenConnections::default();
+    group.transactions.iter().map(|transaction| open.apply_transaction(transaction)).collect()
 }
 
 /// The connections of a strand that are open.
 #[derive(Clone, Default)]
-struct Open<'a> {
-    named: BTreeMap<u32, Named<'a>>,
+struct OpenConnections<'a> {
+    named: BTreeMap<u32, NamedConnection<'a>>,
     /// How many in a row to the same endpoint, the oldest first.
     anonymous: VecDeque<(&'a Endpoint, u64)>,
     /// The last that was opened without a name.
@@ -49,44 +49,45 @@ struct Open<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct NamedConnection<'a> {
     endpoint: &'a Endpoint,
     open: bool,
 }
 
-impl<'a> Open<'a> {
-    fn transaction(&mut self, transaction: &'a Transaction) -> Vec<Link<'a>> {
+impl<'a> OpenConnections<'a> {
+    fn apply_transaction(&mut self, transaction: &'a Transaction) -> Vec<ConnectionUse<'a>> {
         let before = (transaction.extent == Extent::Iterations(0)).then(|| self.clone());
-        let links = transaction.flowops.iter().map(|flowop| self.flowop(flowop)).collect();
+        let links = transaction.flowops.iter().map(|flowop| self.apply_flowop(flowop)).collect();
         match before {
             // What never runs opens and closes nothing, and nothing in it can go wrong.
             Some(before) => *self = before,
-            None => self.further_rounds(transaction),
+            None => self.apply_further_rounds(transaction),
         }
         links
     }
 
-    fn flowop(&mut self, flowop: &'a Flowop) -> Link<'a> {
+    fn apply_flowop(&mut self, flowop: &'a Flowop) -> ConnectionUse<'a> {
         match &flowop.action {
-            Action::Connect(endpoint) | Action::Accept(endpoint) => {
+            FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) => {
                 self.open(flowop.connection, endpoint, flowop.executions());
-                Link::Opens(endpoint)
+                ConnectionUse::Opens(endpoint)
             }
-            Action::Disconnect => {
+            FlowopAction::Disconnect => {
                 let link = self.find(flowop.connection);
                 self.close(flowop.connection, flowop.executions());
                 link
             }
-            Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_) => {
-                self.find(flowop.connection)
-            }
-            Action::Think { .. } | Action::Nop | Action::Elsewhere => Link::None,
+            FlowopAction::Send(_)
+            | FlowopAction::Receive(_)
+            | FlowopAction::SendFiles(_)
+            | FlowopAction::ReceiveFiles(_) => self.find(flowop.connection),
+            FlowopAction::Think { .. } | FlowopAction::Nop | FlowopAction::Elsewhere => ConnectionUse::None,
         }
     }
 
     fn open(&mut self, name: Option<u32>, endpoint: &'a Endpoint, times: u64) {
         match name {
-            Some(name) => _ = self.named.insert(name, Named { endpoint, open: true }),
+            Some(name) => _ = self.named.insert(name, NamedConnection { endpoint, open: true }),
             None => {
                 self.anonymous.push_back((endpoint, times));
                 self.last = Some(endpoint);
@@ -109,22 +110,25 @@ impl<'a> Open<'a> {
         }
     }
 
-    fn find(&self, name: Option<u32>) -> Link<'a> {
+    fn find(&self, name: Option<u32>) -> ConnectionUse<'a> {
         match name {
-            None => self.anonymous.front().map_or(Link::Closed(self.last), |(endpoint, _)| Link::Uses(endpoint)),
+            None => self
+                .anonymous
+                .front()
+                .map_or(ConnectionUse::Closed(self.last), |(endpoint, _)| ConnectionUse::Uses(endpoint)),
             Some(name) => match self.named.get(&name) {
-                Some(named) if named.open => Link::Uses(named.endpoint),
-                closed => Link::Closed(closed.map(|named| named.endpoint)),
+                Some(named) if named.open => ConnectionUse::Uses(named.endpoint),
+                closed => ConnectionUse::Closed(closed.map(|named| named.endpoint)),
             },
         }
     }
 
     /// What the rounds after the first leave behind. Names are bound after one round as after many.
-    fn further_rounds(&mut self, transaction: &'a Transaction) {
+    fn apply_further_rounds(&mut self, transaction: &'a Transaction) {
         let anonymous = |opening: bool| {
             let of_kind = transaction.flowops.iter().filter(move |flowop| match flowop.action {
-                Action::Connect(_) | Action::Accept(_) => opening && flowop.connection.is_none(),
-                Action::Disconnect => !opening && flowop.connection.is_none(),
+                FlowopAction::Connect(_) | FlowopAction::Accept(_) => opening && flowop.connection.is_none(),
+                FlowopAction::Disconnect => !opening && flowop.connection.is_none(),
                 _ => false,
             });
             of_kind.map(Flowop::executions).fold(0, u64::saturating_add)

@@ -4,8 +4,8 @@
 //! but it stops at the first ill-formed tag and does not say where a value stands. Both are needed to report every
 //! fault at its place.
 
-use super::scope::{Scope, Wrong};
-use super::text::{Span, Text};
+use super::context::{ParseContext, ParseError};
+use super::spanned_text::{Span, SpannedText};
 
 /// An opening or closing tag.
 #[derive(Debug)]
@@ -25,27 +25,27 @@ pub(super) struct Tag {
 pub(super) struct Attribute {
     pub(super) name: String,
     pub(super) span: Span,
-    pub(super) value: Text,
+    pub(super) value: SpannedText,
 }
 
 /// Every tag, in order. What is no markup is reported.
-pub(super) fn tags(scope: &mut Scope) -> Vec<Tag> {
-    let mut reader = Reader { text: scope.source, at: 0, scope };
+pub(super) fn scan_tags(scope: &mut ParseContext) -> Vec<Tag> {
+    let mut reader = TagScanner { text: scope.source, at: 0, scope };
     let mut tags = Vec::new();
     reader.skip_if("\u{feff}");
     while reader.skip_text() {
-        tags.extend(reader.markup());
+        tags.extend(reader.scan_markup());
     }
     tags
 }
 
-struct Reader<'s, 'a> {
+struct TagScanner<'s, 'a> {
     text: &'a str,
     at: usize,
-    scope: &'s mut Scope<'a>,
+    scope: &'s mut ParseContext<'a>,
 }
 
-impl Reader<'_, '_> {
+impl TagScanner<'_, '_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -74,15 +74,15 @@ impl Reader<'_, '_> {
         let junk = text.trim_matches(|character: char| character.is_whitespace() || character == '>');
         if !junk.is_empty() {
             let start = span.start + text.find(junk).unwrap_or(0);
-            let wrong = Wrong::new("text outside of any tag", "here")
+            let wrong = ParseError::new("text outside of any tag", "here")
                 .help("a profile consists of tags and of comments, `<!-- … -->`");
-            self.scope.fault(start..start + junk.len(), wrong);
+            self.scope.report(start..start + junk.len(), wrong);
         }
         !self.rest().is_empty()
     }
 
     /// What starts with `<`: a tag, or something that is passed over.
-    fn markup(&mut self) -> Option<Tag> {
+    fn scan_markup(&mut self) -> Option<Tag> {
         for (start, end) in [("<!--", "-->"), ("<?", "?>"), ("<!", ">")] {
             let from = self.at;
             if self.skip_if(start) {
@@ -90,18 +90,18 @@ impl Reader<'_, '_> {
                     Some(length) => self.at += length + end.len(),
                     None => {
                         self.at = self.text.len();
-                        let wrong = Wrong::new(format!("`{start}` has no end"), "starts here")
+                        let wrong = ParseError::new(format!("`{start}` has no end"), "starts here")
                             .help(format!("it ends with `{end}`"));
-                        self.scope.fault(from..from + start.len(), wrong);
+                        self.scope.report(from..from + start.len(), wrong);
                     }
                 }
                 return None;
             }
         }
-        self.tag()
+        self.scan_tag()
     }
 
-    fn tag(&mut self) -> Option<Tag> {
+    fn scan_tag(&mut self) -> Option<Tag> {
         let start = self.at;
         self.at += 1;
         self.skip_blanks();
@@ -109,62 +109,63 @@ impl Reader<'_, '_> {
         self.skip_blanks();
         let name_span = self.skip_while(|c| !c.is_whitespace() && !"<>/=\"'".contains(c));
         let mut attributes = Vec::new();
-        while self.more_in_tag(start) {
-            attributes.extend(self.attribute());
+        while self.has_more_attributes(start) {
+            attributes.extend(self.scan_attribute());
         }
         let name = self.text[name_span.clone()].to_owned();
         if name.is_empty() {
-            let wrong = Wrong::new("a tag without a name", "here").help("write `&lt;` for a `<` that starts no tag");
-            self.scope.fault(start..self.at, wrong);
+            let wrong =
+                ParseError::new("a tag without a name", "here").help("write `&lt;` for a `<` that starts no tag");
+            self.scope.report(start..self.at, wrong);
             return None;
         }
         Some(Tag { name, attributes, closing, span: start..self.at, name_span })
     }
 
     /// Whether an attribute follows; otherwise the tag's end has been skipped.
-    fn more_in_tag(&mut self, start: usize) -> bool {
+    fn has_more_attributes(&mut self, start: usize) -> bool {
         self.skip_blanks();
         if self.skip_if("/>") || self.skip_if(">") {
             return false;
         }
         if self.rest().is_empty() || self.rest().starts_with('<') {
             let end = start + self.text[start..self.at].trim_end().len();
-            let wrong = Wrong::new("a tag without its end", "starts here").help("it ends with `>` or `/>`");
-            self.scope.fault(start..end, wrong);
+            let wrong = ParseError::new("a tag without its end", "starts here").help("it ends with `>` or `/>`");
+            self.scope.report(start..end, wrong);
             return false;
         }
         true
     }
 
-    fn attribute(&mut self) -> Option<Attribute> {
+    fn scan_attribute(&mut self) -> Option<Attribute> {
         let span = self.skip_while(|c| !c.is_whitespace() && !"<>/=\"'".contains(c));
         if span.is_empty() {
-            return self.stray();
+            return self.report_stray();
         }
         let name = self.text[span.clone()].to_owned();
         self.skip_blanks();
         if !self.skip_if("=") {
             let help = format!("write `{name}=\"…\"`");
-            self.scope.fault(span, Wrong::new(format!("`{name}` has no value"), "a value is missing").help(help));
+            self.scope.report(span, ParseError::new(format!("`{name}` has no value"), "a value is missing").help(help));
             return None;
         }
         self.skip_blanks();
-        let whole = self.value();
-        Some(Attribute { name, span, value: Text::decode(self.text, whole) })
+        let whole = self.scan_value();
+        Some(Attribute { name, span, value: SpannedText::decode(self.text, whole) })
     }
 
     /// A character that can start nothing.
-    fn stray(&mut self) -> Option<Attribute> {
+    fn report_stray(&mut self) -> Option<Attribute> {
         let start = self.at;
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
         let what = &self.text[start..self.at];
-        let wrong =
-            Wrong::new(format!("a stray `{what}` in a tag"), "here").help("attributes are written `name=\"value\"`");
-        self.scope.fault(start..self.at, wrong);
+        let wrong = ParseError::new(format!("a stray `{what}` in a tag"), "here")
+            .help("attributes are written `name=\"value\"`");
+        self.scope.report(start..self.at, wrong);
         None
     }
 
-    fn value(&mut self) -> Span {
+    fn scan_value(&mut self) -> Span {
         for quote in ['"', '\''] {
             let opening = self.at;
             if self.rest().starts_with(quote) {
@@ -173,7 +174,8 @@ impl Reader<'_, '_> {
                 if !self.rest().starts_with(quote) {
                     let help =
                         format!("a value that starts with {quote} ends with {quote}; a `<` in it is written `&lt;`");
-                    self.scope.fault(opening..self.at, Wrong::new("a value without its end", "starts here").help(help));
+                    self.scope
+                        .report(opening..self.at, ParseError::new("a value without its end", "starts here").help(help));
                     return whole;
                 }
                 self.at += 1;

@@ -3,29 +3,29 @@
 //! Text becomes tags (`markup`), tags become a [`Profile`] (`tree`), whose connections are then followed.
 
 mod attributes;
+mod builder;
 pub mod check;
+mod connection_check;
 pub(crate) mod connections;
+mod context;
+pub mod diagnostic;
 mod endpoint;
-pub mod fault;
 mod flowop;
-mod follow;
+mod keywords;
 mod markup;
 mod message;
 mod nearest;
 mod options;
+pub mod parser;
 pub mod profile;
 mod quantity;
-pub mod read;
-mod scope;
-mod text;
-mod tree;
+mod spanned_text;
 pub mod variables;
-mod words;
 
-pub use check::{Check, check};
-pub use fault::{Fault, Faults, Note};
-pub use follow::LARGEST_DATAGRAM;
+pub use check::{ProfileCheck, check};
+pub use connection_check::MAX_UDP_PAYLOAD;
+pub use diagnostic::{ProfileDiagnostic, ProfileDiagnostics, ProfileNote};
+pub(crate) use keywords::opposite;
+pub use parser::{ParsedProfile, decode_text, parse};
 pub use profile::*;
-pub use read::{Read, parse, text_of};
 pub use variables::Variables;
-pub(crate) use words::opposite;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A workload: groups that run beside each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct NetProfile {
     /// What it is called; says nothing about what it does.
     pub name: String,
     /// At least one.
@@ -66,7 +66,7 @@ pub struct Flowop {
     /// Its type as reports call it: `connect`, `write`, `recvfrom`, …
     pub name: String,
     /// What it does.
-    pub action: Action,
+    pub action: FlowopAction,
     /// The name of the connection (`conn`); without, the first that has no name.
     pub connection: Option<u32>,
     /// Times in a row; at least 1.
@@ -85,14 +85,14 @@ pub struct Flowop {
 }
 
 /// So many messages does the kernel take at once (UIO_MAXIOV).
-pub const BATCH: u32 = 1024;
+pub const MAX_BATCH: u32 = 1024;
 
 impl Flowop {
     /// How many messages one system call moves: several only if they are all of one size and nothing ends them early.
     pub fn batch(&self) -> u64 {
-        let (Action::Send(message) | Action::Receive(message)) = &self.action else { return 1 };
-        let simple = matches!(message.size, Size::Fixed(_)) && self.rate.is_none() && self.duration.is_none();
-        if simple { u64::from(self.batch.clamp(1, BATCH)) } else { 1 }
+        let (FlowopAction::Send(message) | FlowopAction::Receive(message)) = &self.action else { return 1 };
+        let simple = matches!(message.size, MessageSize::Fixed(_)) && self.rate.is_none() && self.duration.is_none();
+        if simple { u64::from(self.batch.clamp(1, MAX_BATCH)) } else { 1 }
     }
 
     /// How often it is executed in a round that nothing ends early.
@@ -103,7 +103,7 @@ impl Flowop {
 
 /// What a flowop does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Action {
+pub enum FlowopAction {
     /// Opens a connection to the remote host.
     Connect(Box<Endpoint>),
     /// Takes a connection that the remote host opens.
@@ -214,11 +214,11 @@ impl Protocol {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// How many bytes.
-    pub size: Size,
+    pub size: MessageSize,
     /// How many bytes the other side reads or writes at once (`rsize`), if not the same.
     pub remote_size: Option<u32>,
     /// By which system call.
-    pub call: Call,
+    pub call: SyscallFamily,
     /// Waits at most so long (`timeout`, `poll_timeout`).
     pub timeout: Option<Duration>,
     /// Does not block in the system call, but polls (`non_blocking`).
@@ -229,7 +229,7 @@ pub struct Message {
 
 /// The size of a message in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Size {
+pub enum MessageSize {
     /// Always the same; at least 1.
     Fixed(u32),
     /// Uniformly distributed, both ends included; `min` is at least 1 and at most `max`.
@@ -241,7 +241,7 @@ pub enum Size {
     },
 }
 
-impl Size {
+impl MessageSize {
     /// The largest that it can be.
     pub fn max(self) -> u32 {
         match self {
@@ -253,7 +253,7 @@ impl Size {
 
 /// Which family of system calls carries a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Call {
+pub enum SyscallFamily {
     /// `read` and `write`.
     ReadWrite,
     /// `send` and `recv`.

@@ -3,26 +3,26 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::scope::Wrong;
+use super::context::ParseError;
 
 /// A figure, and what is to be said of how it was written.
-pub(super) type Noted<T> = (T, Option<String>);
+pub(super) type WithNote<T> = (T, Option<String>);
 
 const GIB: u128 = 1 << 30;
 const SECOND: u128 = 1_000_000_000;
-const LONGEST: u128 = 366 * 24 * 3600 * SECOND;
+const MAX_DURATION: u128 = 366 * 24 * 3600 * SECOND;
 /// Their intervals can be kept by a clock of nanoseconds.
-const SENSIBLE_RATES: RangeInclusive<f64> = 1e-6..=1e9;
+const RATE_RANGE: RangeInclusive<f64> = 1e-6..=1e9;
 
 /// Bytes: a number with `b`, `k`, `m` or `g`, in powers of 1024; 1 to 1 GiB.
-pub(super) fn size(text: &str) -> Result<u32, Wrong> {
+pub(super) fn parse_size(text: &str) -> Result<u32, ParseError> {
     let help = "a size is a number of bytes, with k, m or g for powers of 1024: 64, 1.5k, 8k, 1m";
-    let no_size = || Wrong::new(format!("`{text}` is no size"), "not a size").help(help);
+    let no_size = || ParseError::new(format!("`{text}` is no size"), "not a size").help(help);
     let number = Number::split(text).ok_or_else(no_size)?;
-    let bytes = number.times(binary_prefix(number.suffix).ok_or_else(no_size)?);
+    let bytes = number.scaled_by(binary_prefix(number.suffix).ok_or_else(no_size)?);
     let within = (1..=GIB).contains(&bytes);
     within.then_some(bytes as u32).ok_or_else(|| {
-        Wrong::new(format!("a size of `{text}` is out of range"), "out of range")
+        ParseError::new(format!("a size of `{text}` is out of range"), "out of range")
             .help("a size is at least 1 byte and at most 1 GiB")
     })
 }
@@ -38,9 +38,9 @@ fn binary_prefix(suffix: &str) -> Option<u128> {
 }
 
 /// A length of time: a number with `ns`, `us`, `ms`, `s` or `min`; seconds without. A lone `m` means milliseconds.
-pub(super) fn time(text: &str) -> Result<Noted<Duration>, Wrong> {
+pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, ParseError> {
     let help = "a time is a number with ns, us, ms, s or min; without, it is in seconds: 500us, 10ms, 1.5s, 30";
-    let no_time = || Wrong::new(format!("`{text}` is no time"), "not a time").help(help);
+    let no_time = || ParseError::new(format!("`{text}` is no time"), "not a time").help(help);
     let number = Number::split(text).ok_or_else(no_time)?;
     let unit = match number.suffix.to_ascii_lowercase().as_str() {
         "n" | "ns" | "nsec" | "nsecs" | "nanosecond" | "nanoseconds" => 1,
@@ -50,12 +50,14 @@ pub(super) fn time(text: &str) -> Result<Noted<Duration>, Wrong> {
         "min" | "mins" | "minute" | "minutes" => 60 * SECOND,
         _ => return Err(no_time()),
     };
-    let nanoseconds = number.times(unit);
+    let nanoseconds = number.scaled_by(unit);
     if nanoseconds == 0 {
-        return Err(Wrong::new(format!("`{text}` is no time at all"), "must be more than 0").help(help));
+        return Err(ParseError::new(format!("`{text}` is no time at all"), "must be more than 0").help(help));
     }
-    if nanoseconds > LONGEST {
-        return Err(Wrong::new(format!("a time of `{text}` is out of range"), "out of range").help("at most one year"));
+    if nanoseconds > MAX_DURATION {
+        return Err(
+            ParseError::new(format!("a time of `{text}` is out of range"), "out of range").help("at most one year")
+        );
     }
     let digits = number.digits;
     let warning = number
@@ -66,9 +68,9 @@ pub(super) fn time(text: &str) -> Result<Noted<Duration>, Wrong> {
 }
 
 /// Events per second: a number, with `k` or `m` in powers of 1024 as uperf reads them.
-pub(super) fn rate(text: &str) -> Result<Noted<f64>, Wrong> {
+pub(super) fn parse_rate(text: &str) -> Result<WithNote<f64>, ParseError> {
     let help = "a rate is a number of rounds per second, more than 0";
-    let no_rate = || Wrong::new(format!("`{text}` is no rate"), "not a rate").help(help);
+    let no_rate = || ParseError::new(format!("`{text}` is no rate"), "not a rate").help(help);
     let number = Number::split(text).ok_or_else(no_rate)?;
     let factor = match number.suffix.to_ascii_lowercase().as_str() {
         "" => 1.0,
@@ -80,21 +82,21 @@ pub(super) fn rate(text: &str) -> Result<Noted<f64>, Wrong> {
     if rate <= 0.0 {
         return Err(no_rate());
     }
-    if !SENSIBLE_RATES.contains(&rate) {
+    if !RATE_RANGE.contains(&rate) {
         let help = "a rate is at least one in a million seconds and at most one per nanosecond";
-        return Err(Wrong::new(format!("a rate of `{text}` is out of range"), "out of range").help(help));
+        return Err(ParseError::new(format!("a rate of `{text}` is out of range"), "out of range").help(help));
     }
     let note = (factor > 1.0).then(|| format!("a rate of `{text}` means {rate} per second, as in uperf"));
     Ok((rate, note))
 }
 
 /// A whole number. What uperf would read `10k` as is not 10240 everywhere, so that it is refused.
-pub(super) fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
-    within(text, text.trim().parse().ok().filter(|_| text.trim().starts_with(|c: char| c.is_ascii_digit())), range)
+pub(super) fn parse_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
+    check_range(text, text.trim().parse().ok().filter(|_| text.trim().starts_with(|c: char| c.is_ascii_digit())), range)
 }
 
 /// A whole number, with `k` or `m` for powers of 1024 where uperf reads them so.
-pub(super) fn large_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
+pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
     let number = || {
         let number = Number::split(text)?;
         let factor = match number.suffix.to_ascii_lowercase().as_str() {
@@ -105,19 +107,19 @@ pub(super) fn large_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64,
         };
         number.digits.parse::<u64>().ok()?.checked_mul(factor)
     };
-    within(text, number(), range)
+    check_range(text, number(), range)
 }
 
-fn within(text: &str, number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
+fn check_range(text: &str, number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, ParseError> {
     let (min, max) = (range.start(), range.end());
     let help = match *max {
         u64::MAX => format!("a whole number, at least {min}"),
         max => format!("a whole number from {min} to {max}"),
     };
     match number {
-        None => Err(Wrong::new(format!("`{text}` is no whole number"), "not a whole number").help(help)),
+        None => Err(ParseError::new(format!("`{text}` is no whole number"), "not a whole number").help(help)),
         Some(number) if range.contains(&number) => Ok(number),
-        Some(_) => Err(Wrong::new(format!("`{text}` is out of range"), "out of range").help(help)),
+        Some(_) => Err(ParseError::new(format!("`{text}` is out of range"), "out of range").help(help)),
     }
 }
 
@@ -138,7 +140,7 @@ impl<'a> Number<'a> {
     }
 
     /// The whole part of its product with `unit`; far out of every range if it is too long to be exact.
-    fn times(&self, unit: u128) -> u128 {
+    fn scaled_by(&self, unit: u128) -> u128 {
         let (whole, fraction) = self.digits.split_once('.').unwrap_or((self.digits, ""));
         let fraction = &fraction[..fraction.len().min(18)];
         let scale = 10_u128.pow(fraction.len() as u32);
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn sizes_are_in_powers_of_1024() {
-        let read = |text| size(text).ok();
+        let read = |text| parse_size(text).ok();
         assert_eq!(read("64"), Some(64));
         assert_eq!(read("1.5k"), Some(1536));
         assert_eq!(read("8K"), Some(8192));
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn times_are_told_by_their_unit() {
-        let read = |text| time(text).ok().map(|(time, _)| time);
+        let read = |text| parse_duration(text).ok().map(|(time, _)| time);
         assert_eq!(read("30"), Some(Duration::from_secs(30)));
         assert_eq!(read("1.5s"), Some(Duration::from_millis(1500)));
         assert_eq!(read("5msec"), Some(Duration::from_millis(5)));
@@ -178,38 +180,38 @@ mod tests {
 
     #[test]
     fn five_m_are_milliseconds_and_it_is_said() {
-        let (five, note) = time("5m").expect("a time");
+        let (five, note) = parse_duration("5m").expect("a time");
         assert_eq!(five, Duration::from_millis(5));
         assert_eq!(note.as_deref(), Some("`5m` means 5 milliseconds, as in uperf: write 5ms or 5min"));
     }
 
     #[test]
     fn rates_know_powers_of_1024() {
-        assert_eq!(rate("2.5").map(|(rate, _)| rate), Ok(2.5));
-        assert_eq!(rate("1k"), Ok((1024.0, Some("a rate of `1k` means 1024 per second, as in uperf".into()))));
-        assert!(rate("0").is_err() && rate("-1").is_err() && rate("10ms").is_err());
+        assert_eq!(parse_rate("2.5").map(|(rate, _)| rate), Ok(2.5));
+        assert_eq!(parse_rate("1k"), Ok((1024.0, Some("a rate of `1k` means 1024 per second, as in uperf".into()))));
+        assert!(parse_rate("0").is_err() && parse_rate("-1").is_err() && parse_rate("10ms").is_err());
     }
 
     proptest! {
         #[test]
         fn sizes_come_back_as_written(bytes in 1_u32..=1 << 20) {
-            prop_assert_eq!(size(&bytes.to_string()), Ok(bytes));
-            prop_assert_eq!(size(&format!("{bytes}b")), Ok(bytes));
+            prop_assert_eq!(parse_size(&bytes.to_string()), Ok(bytes));
+            prop_assert_eq!(parse_size(&format!("{bytes}b")), Ok(bytes));
             let kibibytes = f64::from(bytes) / 1024.0;
-            prop_assert_eq!(size(&format!("{kibibytes}k")).ok(), Some(bytes).filter(|_| kibibytes >= 1.0 / 1024.0));
+            prop_assert_eq!(parse_size(&format!("{kibibytes}k")).ok(), Some(bytes).filter(|_| kibibytes >= 1.0 / 1024.0));
         }
 
         #[test]
         fn times_come_back_as_written(nanoseconds in 1_u64..=10_000_000_000_000_000) {
             let expected = Duration::from_nanos(nanoseconds);
-            prop_assert_eq!(time(&format!("{nanoseconds}ns")), Ok((expected, None)));
+            prop_assert_eq!(parse_duration(&format!("{nanoseconds}ns")), Ok((expected, None)));
             let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-            prop_assert_eq!(time(&format!("{seconds}.{rest:09}s")), Ok((expected, None)));
+            prop_assert_eq!(parse_duration(&format!("{seconds}.{rest:09}s")), Ok((expected, None)));
         }
 
         #[test]
         fn no_text_is_too_odd(text in "[0-9.]{0,40}[a-zµ]{0,3}") {
-            let _ = (size(&text), time(&text), rate(&text), whole(&text, 0..=9), large_whole(&text, 0..=9));
+            let _ = (parse_size(&text), parse_duration(&text), parse_rate(&text), parse_integer(&text, 0..=9), parse_scaled_integer(&text, 0..=9));
         }
     }
 }

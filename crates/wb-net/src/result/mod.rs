@@ -3,21 +3,21 @@
 //! Totals are of the data phase: of the transactions that move data, or of all if none does. A rate is what the
 //! receiver received in its own window, divided by that window.
 
-mod assemble;
+mod assembly;
+mod latency;
 mod nested;
 mod progress;
-mod times;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::usage::Usage;
-use crate::language::Profile;
-use crate::netstat::Counted;
-use crate::transport::Info;
+use crate::language::NetProfile;
+use crate::netstat::NetworkCounters;
+use crate::transport::ConnectionInfo;
 
+pub use latency::{LatencySummary, Percentiles};
 pub use nested::{NestedLatency, NestedRow};
-pub use times::{Latency, Percentiles};
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct RunResult {
     /// From which every random choice was drawn.
     pub seed: u64,
     /// How the run ended.
-    pub outcome: Outcome,
+    pub outcome: RunStatus,
     /// What one should know of the figures.
     pub notes: Vec<String>,
     /// Of the data phase, all groups together.
@@ -36,16 +36,16 @@ pub struct RunResult {
     /// By group.
     pub groups: Vec<GroupResult>,
     /// The machines that took part: the client first, then the servers.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineResult>,
 }
 
 impl RunResult {
     /// Of a run that was not begun because this machine cannot do it.
-    pub fn unsupported(profile: &Profile, why: String) -> Self {
+    pub fn unsupported(profile: &NetProfile, why: String) -> Self {
         Self {
             profile: profile.name.clone(),
             seed: 0,
-            outcome: Outcome::Unsupported { why },
+            outcome: RunStatus::Unsupported { why },
             notes: Vec::new(),
             totals: Totals::default(),
             groups: Vec::new(),
@@ -57,7 +57,7 @@ impl RunResult {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
-pub enum Outcome {
+pub enum RunStatus {
     /// To its end.
     Completed,
     /// It was cut with `--max-duration`.
@@ -106,7 +106,7 @@ pub struct Totals {
     /// Those per second.
     pub rounds_per_second: Option<f64>,
     /// How long the client's rounds took.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencySummary>,
     /// Failures that were passed over, on both sides.
     pub errors: u64,
     /// Datagrams that were waited for in vain, on both sides.
@@ -134,15 +134,15 @@ pub struct GroupResult {
     /// Those of the servers' strands.
     pub server_usage: Usage,
     /// Its connections as the client's kernel saw them.
-    pub client_connections: Info,
+    pub client_connections: ConnectionInfo,
     /// As the servers' kernels saw them.
-    pub server_connections: Info,
+    pub server_connections: ConnectionInfo,
     /// Datagrams between the sides, if there were any.
     pub datagrams: Option<DatagramCounts>,
     /// Its transactions in order.
     pub transactions: Vec<TransactionResult>,
     /// The client's strands.
-    pub threads: Vec<ThreadResult>,
+    pub threads: Vec<StrandResult>,
 }
 
 /// Datagrams, counted where they were sent and where they arrived, also after windows had ended.
@@ -182,11 +182,11 @@ pub struct TransactionResult {
     /// Its rounds on the client; none where only totals were recorded.
     pub rounds: Option<u64>,
     /// How long they took.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencySummary>,
     /// How long they took from when the rate wanted them to start.
-    pub response: Option<Latency>,
+    pub response: Option<LatencySummary>,
     /// How much later than the rate wanted they started.
-    pub lag: Option<Latency>,
+    pub lag: Option<LatencySummary>,
     /// Its flowops in order.
     pub flowops: Vec<FlowopResult>,
     /// How long its rounds took, by interval.
@@ -202,7 +202,7 @@ pub struct IntervalLatency {
     /// When the interval began, in seconds after the transaction.
     pub at: f64,
     /// How long its rounds took.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencySummary>,
 }
 
 /// What one flowop did, on both sides.
@@ -230,11 +230,11 @@ pub struct FlowopSide {
     /// Those per second of this side's own window.
     pub throughput: Option<f64>,
     /// How long executions took.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencySummary>,
     /// From when the rate wanted them to start.
-    pub response: Option<Latency>,
+    pub response: Option<LatencySummary>,
     /// How much later than the rate wanted they started.
-    pub lag: Option<Latency>,
+    pub lag: Option<LatencySummary>,
     /// Failures that were passed over, by the system's word for them.
     pub errors: std::collections::BTreeMap<String, u64>,
     /// Datagrams that were waited for in vain.
@@ -250,7 +250,7 @@ pub struct FlowopSide {
 /// What one strand of the client did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ThreadResult {
+pub struct StrandResult {
     /// Its number in the group.
     pub strand: u32,
     /// Executions of flowops.
@@ -272,7 +272,7 @@ pub struct ThreadResult {
 /// One machine's part.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Machine {
+pub struct MachineResult {
     /// `client`, or a host as the profile names it.
     pub name: String,
     /// Where its control connection was; none for the client.
@@ -289,7 +289,7 @@ pub struct Machine {
     pub received_bytes: u64,
     /// What its kernel counted from beginning to end, whoever's traffic it was.
     #[serde(flatten)]
-    pub counted: Counted,
+    pub counted: NetworkCounters,
     /// Connections from elsewhere that were dropped.
     pub refused: u64,
     /// What it did in the data phase, by interval.

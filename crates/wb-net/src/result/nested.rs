@@ -5,8 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::times::quantile;
-use crate::engine::{tally::Intervals, times::Times};
+use super::latency::quantile;
+use crate::engine::{latency::LatencyHistogram, tally::Intervals};
 
 /// The latency percentiles of the rows, and the quantiles that they are: 99.9 / 100 is not 0.999 to a computer.
 const PERCENTILES: [(f64, f64); 8] =
@@ -43,10 +43,10 @@ pub struct NestedRow {
 
 impl NestedLatency {
     /// Of all rounds and those of each interval; none where there are no rounds.
-    pub(super) fn of(all: &Times, intervals: &Intervals) -> Option<Self> {
-        let each: Vec<_> = intervals.times.iter().map(|times| (times, times.histogram())).collect();
+    pub(super) fn from_intervals(all: &LatencyHistogram, intervals: &Intervals) -> Option<Self> {
+        let each: Vec<_> = intervals.times.iter().map(|times| (times, times.to_hdr())).collect();
         let each: Vec<_> = each.into_iter().filter(|(_, histogram)| !histogram.is_empty()).collect();
-        let cumulative = all.histogram();
+        let cumulative = all.to_hdr();
         if each.is_empty() {
             return None;
         }
@@ -79,19 +79,19 @@ mod tests {
     #[test]
     fn a_stall_in_one_interval_shows_in_the_largest_alone() {
         let times = |values: &[u64]| {
-            let mut times = Times::new(3);
+            let mut times = LatencyHistogram::new(3);
             values.iter().for_each(|value| times.record(*value));
             times
         };
         let (quiet, stalled) = (times(&[100, 100]), times(&[100, 2000]));
         let mut all = quiet.clone();
-        all.add(&stalled);
+        all.merge(&stalled);
         let mut intervals = Intervals::new(1_000_000_000);
-        intervals.times = vec![quiet, Times::new(3), stalled];
-        let nested = NestedLatency::of(&all, &intervals).expect("there are rounds");
+        intervals.times = vec![quiet, LatencyHistogram::new(3), stalled];
+        let nested = NestedLatency::from_intervals(&all, &intervals).expect("there are rounds");
         assert_eq!(nested.intervals, 2);
         let last = nested.rows.last().expect("there are rows");
         assert_eq!((last.over_intervals_ns.first(), last.over_intervals_ns.last()), (Some(&100), Some(&2000)));
-        assert_eq!(NestedLatency::of(&Times::new(3), &Intervals::new(1)), None);
+        assert_eq!(NestedLatency::from_intervals(&LatencyHistogram::new(3), &Intervals::new(1)), None);
     }
 }

@@ -9,24 +9,24 @@ use std::{
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::coordinate::{Ended, News, Observer, Party, coordinate};
-use crate::control::{Channel, ControlError, Credentials, Limits, connect};
+use super::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
+use crate::control::{Channel, ControlError, ControlLimits, Credentials, connect};
 use crate::engine::{
+    engine_set::{ChildCommandFactory, EngineSet},
     files,
-    team::{ChildCommand, Team},
-    work::{Assignment, Order, Places, Settings, Side},
+    protocol::{Assignment, EngineCommand, HostAddresses, Settings, Side},
 };
-use crate::language::{Action, Files, Profile};
+use crate::language::{Files, FlowopAction, NetProfile};
 use crate::mirror::{hosts, mirror};
-use crate::transport::address::Place;
+use crate::transport::address::HostAddress;
 
 /// The port of the control connection, uperf's.
 pub const PORT: u16 = 20000;
 
 /// A run that is to be made.
-pub struct Run {
+pub struct ClientRun {
     /// What is run.
-    pub profile: Profile,
+    pub profile: NetProfile,
     /// Where the servers of the profile's hosts are, if not at the hosts' names and the usual port.
     pub servers: BTreeMap<String, String>,
     /// The port of the control connection where none is named.
@@ -34,7 +34,7 @@ pub struct Run {
     /// Who this is, and who is trusted.
     pub credentials: Credentials,
     /// How long things may take that are not measured.
-    pub limits: Limits,
+    pub limits: ControlLimits,
     /// How strands are carried out.
     pub settings: Settings,
     /// Transactions are cut after so long.
@@ -42,21 +42,21 @@ pub struct Run {
     /// From which sizes and files are drawn.
     pub seed: u64,
     /// How processes for strands are made.
-    pub child: ChildCommand,
+    pub child: ChildCommandFactory,
 }
 
 /// What a run was made of, and how it ended.
 #[derive(Debug)]
-pub struct Made {
+pub struct FinishedRun {
     /// The hosts of the profile and where they were, in the order of the reports after the first, the client's.
     pub hosts: Vec<(String, SocketAddr)>,
     /// How it ended.
-    pub ended: Ended,
+    pub outcome: RunOutcome,
 }
 
 /// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum ClientError {
     /// A host's name stands for no address.
     #[error("host `{host}` has no address: {why}")]
     Unresolved {
@@ -81,40 +81,40 @@ pub enum RunError {
     Thread(io::Error),
 }
 
-impl Run {
+impl ClientRun {
     /// Makes it; `interrupted` ends it early.
-    pub async fn make(
+    pub async fn execute(
         &self,
         interrupted: impl Future<Output = ()>,
-        observer: &mut dyn Observer,
-    ) -> Result<Made, RunError> {
+        observer: &mut dyn RunObserver,
+    ) -> Result<FinishedRun, ClientError> {
         let names = hosts(&self.profile);
         check_files(&self.profile)?;
         let mut channels = Vec::new();
         for host in &names {
-            let channel = self.reach(host).await?;
+            let channel = self.connect_host(host).await?;
             channels.push((host.clone(), channel));
         }
-        let places = |channel: &Channel| Places {
-            here: Place::Ip(channel.local_addr().ip()),
-            there: Place::Ip(channel.peer_addr().ip()),
+        let places = |channel: &Channel| HostAddresses {
+            here: HostAddress::Ip(channel.local_addr().ip()),
+            there: HostAddress::Ip(channel.peer_addr().ip()),
         };
         let known = channels.iter().map(|(host, channel)| (host.clone(), places(channel))).collect();
         let addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
         let (tell, events) = unbounded_channel();
-        let mut parties = vec![self.own_party(known, tell.clone())?];
+        let mut parties = vec![self.local_participant(known, tell.clone())?];
         for (position, (host, channel)) in channels.into_iter().enumerate() {
-            parties.push(self.server_party(host, channel, position + 1, tell.clone()));
+            parties.push(self.server_participant(host, channel, position + 1, tell.clone()));
         }
         drop(tell);
         let ended = coordinate(&self.profile, parties, events, self.limit, interrupted, observer).await;
-        Ok(Made { hosts: addresses, ended })
+        Ok(FinishedRun { hosts: addresses, outcome: ended })
     }
 
-    async fn reach(&self, host: &str) -> Result<Channel, RunError> {
+    async fn connect_host(&self, host: &str) -> Result<Channel, ClientError> {
         let address = self.servers.get(host).map_or(host, String::as_str);
         let candidates = resolve(address, self.port).await;
-        let candidates = candidates.map_err(|why| RunError::Unresolved { host: host.to_owned(), why })?;
+        let candidates = candidates.map_err(|why| ClientError::Unresolved { host: host.to_owned(), why })?;
         let mut last = None;
         for candidate in candidates {
             match connect(candidate, &self.credentials, &self.limits).await {
@@ -123,18 +123,19 @@ impl Run {
             }
         }
         Err(match last {
-            Some(source) => RunError::Server { host: host.to_owned(), source },
-            None => RunError::Unresolved { host: host.to_owned(), why: io::Error::other("it stands for none") },
+            Some(source) => ClientError::Server { host: host.to_owned(), source },
+            None => ClientError::Unresolved { host: host.to_owned(), why: io::Error::other("it stands for none") },
         })
     }
 
-    fn own_party(
+    fn local_participant(
         &self,
-        hosts: BTreeMap<String, Places>,
-        tell: UnboundedSender<(usize, News)>,
-    ) -> Result<Party, RunError> {
-        let team = Team::start(self.child.clone(), move |event| tell.send((0, News::Event(event))).is_ok());
-        let team = team.map_err(RunError::Thread)?;
+        hosts: BTreeMap<String, HostAddresses>,
+        tell: UnboundedSender<(usize, ParticipantEvent)>,
+    ) -> Result<Participant, ClientError> {
+        let team =
+            EngineSet::start(self.child.clone(), move |event| tell.send((0, ParticipantEvent::Event(event))).is_ok());
+        let team = team.map_err(ClientError::Thread)?;
         let assignment = Assignment {
             profile: self.profile.clone(),
             side: Side::Client,
@@ -143,16 +144,16 @@ impl Run {
             seed: self.seed,
             settings: self.settings.clone(),
         };
-        Ok(Party { host: None, assignment, order: Box::new(move |order| team.order(order)) })
+        Ok(Participant { host: None, assignment, send: Box::new(move |order| team.send(order)) })
     }
 
-    fn server_party(
+    fn server_participant(
         &self,
         host: String,
         channel: Channel,
         position: usize,
-        tell: UnboundedSender<(usize, News)>,
-    ) -> Party {
+        tell: UnboundedSender<(usize, ParticipantEvent)>,
+    ) -> Participant {
         // Listed before, so that it can be listed again.
         let sizes = |files: &Files| {
             files::list(files).map_or_else(|_| Vec::new(), |listed| listed.into_iter().map(|(_, size)| size).collect())
@@ -160,7 +161,7 @@ impl Run {
         let profile = mirror(&self.profile, &host, &sizes);
         let concerned = |group: &crate::language::Group| {
             let mut flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
-            flowops.any(|flowop| !matches!(flowop.action, Action::Elsewhere))
+            flowops.any(|flowop| !matches!(flowop.action, FlowopAction::Elsewhere))
         };
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
@@ -168,7 +169,7 @@ impl Run {
         let settings = Settings { raw: false, cpus: Vec::new(), ports: None, limit, ..self.settings.clone() };
         let assignment =
             Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };
-        let (orders, mut to_send) = unbounded_channel::<Order>();
+        let (orders, mut to_send) = unbounded_channel::<EngineCommand>();
         let (mut sender, mut receiver) = channel.split();
         tokio::spawn(async move {
             while let Some(order) = to_send.recv().await {
@@ -183,25 +184,25 @@ impl Run {
         tokio::spawn(async move {
             loop {
                 let news = match receiver.recv().await {
-                    Ok(Some(event)) => News::Event(event),
-                    Ok(None) => News::Lost("it ended the session".to_owned()),
-                    Err(error) => News::Lost(error.to_string()),
+                    Ok(Some(event)) => ParticipantEvent::Event(event),
+                    Ok(None) => ParticipantEvent::Lost("it ended the session".to_owned()),
+                    Err(error) => ParticipantEvent::Lost(error.to_string()),
                 };
-                let over = matches!(news, News::Lost(_));
+                let over = matches!(news, ParticipantEvent::Lost(_));
                 if tell.send((position, news)).is_err() || over {
                     return;
                 }
             }
         });
-        Party { host: Some(host), assignment, order: Box::new(move |order| orders.send(order).is_ok()) }
+        Participant { host: Some(host), assignment, send: Box::new(move |order| orders.send(order).is_ok()) }
     }
 }
 
-fn check_files(profile: &Profile) -> Result<(), RunError> {
+fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
     let flowops = profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|part| &part.flowops);
     for flowop in flowops {
-        if let Action::SendFiles(files) = &flowop.action {
-            files::list(files).map_err(RunError::Files)?;
+        if let FlowopAction::SendFiles(files) = &flowop.action {
+            files::list(files).map_err(ClientError::Files)?;
         }
     }
     Ok(())

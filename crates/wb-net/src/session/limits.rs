@@ -2,8 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::engine::work::{Assignment, Fault, Side};
-use crate::language::{Action, Extent, Flowop, Message, Profile, StrandKind};
+use crate::engine::protocol::{Assignment, EngineError, Side};
+use crate::language::{Extent, Flowop, FlowopAction, Message, NetProfile, StrandKind};
 
 /// The limits of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub struct SessionLimits {
     /// Memory of a session in bytes, by an estimate from above of buffers, stacks and histograms.
     pub memory: u64,
     /// How long a session may go on.
-    pub time: Duration,
+    pub duration: Duration,
     /// A client that says nothing for so long is gone.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// The ports on which connections may be taken.
     pub ports: Option<RangeInclusive<u16>>,
 }
@@ -28,27 +28,27 @@ impl Default for SessionLimits {
             sessions: 8,
             strands: 20_000,
             memory: 2 << 30,
-            time: Duration::from_secs(3600),
-            silence: Duration::from_secs(10),
+            duration: Duration::from_secs(3600),
+            idle_timeout: Duration::from_secs(10),
             ports: None,
         }
     }
 }
 
 /// Whoever asks for more of any one thing does not mean it.
-const PARTS: usize = 10_000;
+const MAX_ITEMS: usize = 10_000;
 
 /// A strand's stack, and what the kernel keeps of a connection that waits.
-const PER_STRAND: u64 = 64 << 10;
+const MEMORY_PER_STRAND: u64 = 64 << 10;
 
 /// A histogram of three digits.
-const HISTOGRAM: u64 = 131 << 10;
+const MEMORY_PER_HISTOGRAM: u64 = 131 << 10;
 
 impl SessionLimits {
     /// Whether an assignment from a client, of whom nothing is believed, can be carried out within the limits.
-    pub fn check(&self, assignment: &Assignment) -> Result<(), Fault> {
+    pub fn check(&self, assignment: &Assignment) -> Result<(), EngineError> {
         let Assignment { profile, side, strands, settings, .. } = assignment;
-        let refuse = |what: String| Err(Fault::new(format!("the server refuses: {what}")));
+        let refuse = |what: String| Err(EngineError::new(format!("the server refuses: {what}")));
         if *side != Side::Server || strands.len() != profile.groups.len() {
             return refuse("this is no server's part of a profile".to_owned());
         }
@@ -58,34 +58,34 @@ impl SessionLimits {
         }
         let parts: usize = flowops(profile).count();
         let transactions: usize = profile.groups.iter().map(|group| group.transactions.len()).sum();
-        if parts.max(transactions).max(profile.groups.len()) > PARTS {
-            return refuse(format!("a profile of more than {PARTS} parts"));
+        if parts.max(transactions).max(profile.groups.len()) > MAX_ITEMS {
+            return refuse(format!("a profile of more than {MAX_ITEMS} parts"));
         }
         if settings.interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
             return refuse("settings that no client asks for".to_owned());
         }
         for flowop in flowops(profile) {
-            if let Err(what) = sane(flowop) {
+            if let Err(what) = check_flowop(flowop) {
                 return refuse(what.to_owned());
             }
         }
         for transaction in profile.groups.iter().flat_map(|group| &group.transactions) {
-            if transaction.flowops.is_empty() || transaction.rate.is_some_and(|rate| !is_rate(rate)) {
+            if transaction.flowops.is_empty() || transaction.rate.is_some_and(|rate| !is_valid_rate(rate)) {
                 return refuse("a transaction that cannot be carried out".to_owned());
             }
             // Should it not be cut, the session is.
             let cut = settings.limit.map_or(Duration::MAX, Duration::from_nanos);
             if let Extent::Window(window) = transaction.extent
-                && window.min(cut) > self.time
+                && window.min(cut) > self.duration
             {
-                let limit = self.time.as_secs();
+                let limit = self.duration.as_secs();
                 return refuse(format!(
                     "a window of {} s; at most {limit} s (`net serve --max-time`)",
                     window.as_secs()
                 ));
             }
         }
-        let memory = memory(assignment);
+        let memory = estimate_memory(assignment);
         if memory > self.memory {
             return refuse(format!(
                 "about {} MiB of memory; at most {} MiB (`net serve --max-memory`)",
@@ -97,35 +97,37 @@ impl SessionLimits {
     }
 }
 
-fn flowops(profile: &Profile) -> impl Iterator<Item = &Flowop> {
+fn flowops(profile: &NetProfile) -> impl Iterator<Item = &Flowop> {
     profile.groups.iter().flat_map(|group| &group.transactions).flat_map(|transaction| &transaction.flowops)
 }
 
-fn sane(flowop: &Flowop) -> Result<(), &'static str> {
-    if flowop.rate.is_some_and(|rate| !is_rate(rate)) || flowop.count == 0 || flowop.repeat == 0 {
+fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {
+    if flowop.rate.is_some_and(|rate| !is_valid_rate(rate)) || flowop.count == 0 || flowop.repeat == 0 {
         return Err("a flowop that cannot be carried out");
     }
     match &flowop.action {
-        Action::SendFiles(_) => Err("it sends no files of its own"),
-        Action::Send(message) | Action::Receive(message) if !is_message(message) => Err("a message without a size"),
-        Action::ReceiveFiles(files) if files.sizes.is_empty() || files.count == 0 => Err("files without a size"),
+        FlowopAction::SendFiles(_) => Err("it sends no files of its own"),
+        FlowopAction::Send(message) | FlowopAction::Receive(message) if !is_valid_message(message) => {
+            Err("a message without a size")
+        }
+        FlowopAction::ReceiveFiles(files) if files.sizes.is_empty() || files.count == 0 => Err("files without a size"),
         _ => Ok(()),
     }
 }
 
-fn is_message(message: &Message) -> bool {
+fn is_valid_message(message: &Message) -> bool {
     let whole = match message.size {
-        crate::language::Size::Fixed(size) => size > 0,
-        crate::language::Size::Random { min, max } => 0 < min && min <= max,
+        crate::language::MessageSize::Fixed(size) => size > 0,
+        crate::language::MessageSize::Random { min, max } => 0 < min && min <= max,
     };
     whole && message.remote_size != Some(0)
 }
 
-fn is_rate(rate: f64) -> bool {
+fn is_valid_rate(rate: f64) -> bool {
     rate.is_finite() && rate > 0.0
 }
 
-fn memory(assignment: &Assignment) -> u64 {
+fn estimate_memory(assignment: &Assignment) -> u64 {
     let Assignment { profile, strands, settings, .. } = assignment;
     let groups = profile.groups.iter().zip(strands);
     let total: u64 = strands.iter().map(|strands| strands.len() as u64).sum();
@@ -138,15 +140,16 @@ fn memory(assignment: &Assignment) -> u64 {
             let flowops: u64 = group.transactions.iter().map(|transaction| transaction.flowops.len() as u64 + 2).sum();
             let messages = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
             let buffer = messages.map(|flowop| match &flowop.action {
-                Action::Send(message) | Action::Receive(message) => {
+                FlowopAction::Send(message) | FlowopAction::Receive(message) => {
                     u64::from(message.size.max().max(message.remote_size.unwrap_or(0))) * flowop.batch()
                 }
                 _ => 0,
             });
             let buffer = buffer.max().unwrap_or(0);
-            let digits = if flowops.saturating_mul(hands) > 512 { HISTOGRAM / 7 } else { HISTOGRAM };
+            let digits =
+                if flowops.saturating_mul(hands) > 512 { MEMORY_PER_HISTOGRAM / 7 } else { MEMORY_PER_HISTOGRAM };
             let per_hand = flowops.saturating_mul(digits).saturating_add(buffer);
-            strands.saturating_mul(PER_STRAND).saturating_add(hands.saturating_mul(per_hand))
+            strands.saturating_mul(MEMORY_PER_STRAND).saturating_add(hands.saturating_mul(per_hand))
         })
         .fold(0, u64::saturating_add)
 }
@@ -156,11 +159,11 @@ mod tests {
     use super::*;
     use crate::{
         mirror::mirror,
-        presets::{Setup, stream},
+        presets::{PresetConfig, stream},
     };
 
     fn assignment(instances: u32, size: u32) -> Assignment {
-        let setup = Setup { instances, ..Setup::new("there") };
+        let setup = PresetConfig { instances, ..PresetConfig::new("there") };
         let profile = mirror(&stream(&setup, size), "there", &|_| Vec::new());
         Assignment {
             strands: std::iter::once(0..instances).collect(),
@@ -192,7 +195,7 @@ mod tests {
         assert!(refusal(&endless).contains("at most 3600 s"));
         let mut files = assignment(1, 64);
         let files_of = crate::language::Files { dir: "/etc".to_owned(), count: 1, chunk: None };
-        files.profile.groups[0].transactions[1].flowops[0].action = Action::SendFiles(files_of);
+        files.profile.groups[0].transactions[1].flowops[0].action = FlowopAction::SendFiles(files_of);
         assert!(refusal(&files).contains("no files of its own"));
     }
 }

@@ -3,6 +3,6 @@
 //! Start with [`client`] and [`server`]; [`coordinate`] is the run itself, and [`limits`] what a server does at most.
 
 pub mod client;
-pub mod coordinate;
+pub mod coordinator;
 pub mod limits;
 pub mod server;

@@ -17,27 +17,27 @@ use tokio::{
 };
 
 use super::limits::SessionLimits;
-use crate::control::{Channel, ControlError, Listener, Receiver, Sender};
+use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
 use crate::engine::{
-    team::{ChildCommand, Handle, Team},
-    work::{Assignment, Event, Fault, Order, Places},
+    engine_set::{ChildCommandFactory, EngineSet, EngineSetHandle},
+    protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostAddresses},
 };
-use crate::transport::address::Place;
+use crate::transport::address::HostAddress;
 
 /// What a server tells its log.
 #[derive(Debug)]
-pub enum ServerNews {
+pub enum ServerEvent {
     /// A connection was not let in.
     Refused(SocketAddr, ControlError),
     /// A client begins a session.
-    Begun(SocketAddr, String),
+    SessionStarted(SocketAddr, String),
     /// A session is over.
-    Over(SocketAddr, Over),
+    SessionEnded(SocketAddr, SessionOutcome),
 }
 
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Over {
+pub enum SessionOutcome {
     /// The run went to its end.
     #[error("done")]
     Done,
@@ -54,15 +54,15 @@ pub struct Server {
     /// CPUs that strands are pinned to, in turn.
     pub cpus: Vec<usize>,
     /// How processes for strands are made.
-    pub child: ChildCommand,
+    pub child: ChildCommandFactory,
 }
 
 /// After a failure, whether the client is there is known within this time.
-const HINDSIGHT: Duration = Duration::from_millis(500);
+const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Serves until it is cancelled; then all sessions end.
-    pub async fn serve(&self, listener: &Listener, tell: impl Fn(ServerNews) + Send + Sync + 'static) {
+    pub async fn serve(&self, listener: &ControlListener, tell: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let tell = Arc::new(tell);
         let sessions = Arc::new(AtomicUsize::new(0));
         // When this future is dropped, so are they.
@@ -73,108 +73,115 @@ impl Server {
                 let from = half_open.peer_addr();
                 match half_open.handshake().await {
                     Ok(channel) => {
-                        let key = channel.ends().key.to_string();
-                        tell(ServerNews::Begun(from, key));
+                        let key = channel.info().key.to_string();
+                        tell(ServerEvent::SessionStarted(from, key));
                         let busy = sessions.fetch_add(1, Ordering::SeqCst) >= server.limits.sessions;
-                        let over = server.session(channel, busy).await;
+                        let over = server.serve_session(channel, busy).await;
                         sessions.fetch_sub(1, Ordering::SeqCst);
-                        tell(ServerNews::Over(from, over));
+                        tell(ServerEvent::SessionEnded(from, over));
                     }
-                    Err(error) => tell(ServerNews::Refused(from, error)),
+                    Err(error) => tell(ServerEvent::Refused(from, error)),
                 }
             });
             while tasks.try_join_next().is_some() {}
         }
     }
 
-    async fn session(&self, channel: Channel, busy: bool) -> Over {
-        let ends = (own_kind(channel.local_addr()), own_kind(channel.peer_addr()));
+    async fn serve_session(&self, channel: Channel, busy: bool) -> SessionOutcome {
+        let ends = (canonical_address(channel.local_addr()), canonical_address(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
-            let fault = Fault::new(format!("the server has {limit} sessions already (`net serve --max-sessions`)"));
-            return refuse(&mut sender, fault).await;
+            let fault =
+                EngineError::new(format!("the server has {limit} sessions already (`net serve --max-sessions`)"));
+            return reject(&mut sender, fault).await;
         }
         let (tell, events) = unbounded_channel();
-        let team = match Team::start(self.child.clone(), move |event| tell.send(event).is_ok()) {
+        let team = match EngineSet::start(self.child.clone(), move |event| tell.send(event).is_ok()) {
             Ok(team) => team,
-            Err(error) => return refuse(&mut sender, Fault::new(format!("the server has no thread: {error}"))).await,
+            Err(error) => {
+                return reject(&mut sender, EngineError::new(format!("the server has no thread: {error}"))).await;
+            }
         };
-        let over = self.drive(&team, ends, &mut sender, receiver, events).await;
+        let over = self.run_session(&team, ends, &mut sender, receiver, events).await;
         // What is left in the channel has no meaning any more; a client that is gone does not matter.
         let _: Result<Result<(), ControlError>, _> = timeout(Duration::from_secs(1), sender.close()).await;
         over
     }
 
-    async fn drive(
+    async fn run_session(
         &self,
-        team: &Handle,
+        team: &EngineSetHandle,
         ends: (SocketAddr, SocketAddr),
-        sender: &mut Sender,
-        mut receiver: Receiver,
-        mut events: UnboundedReceiver<Event>,
-    ) -> Over {
-        let deadline = Instant::now() + self.limits.time;
+        sender: &mut ChannelSender,
+        mut receiver: ChannelReceiver,
+        mut events: UnboundedReceiver<EngineEvent>,
+    ) -> SessionOutcome {
+        let deadline = Instant::now() + self.limits.duration;
         let mut heard = Instant::now();
         loop {
             tokio::select! {
-                order = receiver.recv::<Order>() => {
+                order = receiver.recv::<EngineCommand>() => {
                     heard = Instant::now();
                     let order = match order {
                         Ok(Some(order)) => order,
-                        Ok(None) => return Over::Failed("the client left".to_owned()),
-                        Err(error) => return Over::Failed(format!("the client is gone: {error}")),
+                        Ok(None) => return SessionOutcome::Failed("the client left".to_owned()),
+                        Err(error) => return SessionOutcome::Failed(format!("the client is gone: {error}")),
                     };
                     let order = match order {
-                        Order::Prepare(assignment) => match self.limits.check(&assignment) {
-                            Ok(()) => Order::Prepare(Box::new(self.own(*assignment, ends))),
-                            Err(fault) => return refuse(sender, fault).await,
+                        EngineCommand::Prepare(assignment) => match self.limits.check(&assignment) {
+                            Ok(()) => EngineCommand::Prepare(Box::new(self.override_local_settings(*assignment, ends))),
+                            Err(fault) => return reject(sender, fault).await,
                         },
                         order => order,
                     };
                     // Progress is told only as often as the client wants it, which may be seldom.
-                    if matches!(order, Order::Alive)
-                        && let Some(over) = self.tell(sender, &Event::Alive).await
+                    if matches!(order, EngineCommand::Alive)
+                        && let Some(over) = self.send_event(sender, &EngineEvent::Alive).await
                     {
                         return over;
                     }
-                    team.order(order);
+                    team.send(order);
                 }
                 event = events.recv() => {
-                    let Some(event) = event else { return Over::Failed("its own threads ended".to_owned()) };
-                    if let Some(over) = self.tell(sender, &event).await {
+                    let Some(event) = event else { return SessionOutcome::Failed("its own threads ended".to_owned()) };
+                    if let Some(over) = self.send_event(sender, &event).await {
                         return over;
                     }
                     match event {
-                        Event::Report(_) => return Over::Done,
-                        Event::Failed(fault) => return cause(fault, &mut receiver).await,
+                        EngineEvent::Report(_) => return SessionOutcome::Done,
+                        EngineEvent::Failed(fault) => return find_root_cause(fault, &mut receiver).await,
                         _ => {}
                     }
                 }
-                () = sleep_until(heard + self.limits.silence) => {
-                    return Over::Failed(format!("the client said nothing for {} s", self.limits.silence.as_secs()));
+                () = sleep_until(heard + self.limits.idle_timeout) => {
+                    return SessionOutcome::Failed(format!("the client said nothing for {} s", self.limits.idle_timeout.as_secs()));
                 }
                 () = sleep_until(deadline) => {
-                    let limit = self.limits.time.as_secs();
-                    let fault = Fault::new(format!("the session took {limit} s (`net serve --max-time`)"));
-                    return refuse(sender, fault).await;
+                    let limit = self.limits.duration.as_secs();
+                    let fault = EngineError::new(format!("the session took {limit} s (`net serve --max-time`)"));
+                    return reject(sender, fault).await;
                 }
             }
         }
     }
 
     /// Tells the client something; how the session is over where it cannot be told.
-    async fn tell(&self, sender: &mut Sender, event: &Event) -> Option<Over> {
-        match timeout(self.limits.silence, sender.send(event)).await {
+    async fn send_event(&self, sender: &mut ChannelSender, event: &EngineEvent) -> Option<SessionOutcome> {
+        match timeout(self.limits.idle_timeout, sender.send(event)).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(Over::Failed(format!("the client is gone: {error}"))),
-            Err(_) => Some(Over::Failed("the client takes nothing".to_owned())),
+            Ok(Err(error)) => Some(SessionOutcome::Failed(format!("the client is gone: {error}"))),
+            Err(_) => Some(SessionOutcome::Failed("the client takes nothing".to_owned())),
         }
     }
 
     /// What a client says of this machine is replaced by what is so.
-    fn own(&self, mut assignment: Assignment, (local, peer): (SocketAddr, SocketAddr)) -> Assignment {
-        let places = Places { here: Place::Ip(local.ip()), there: Place::Ip(peer.ip()) };
+    fn override_local_settings(
+        &self,
+        mut assignment: Assignment,
+        (local, peer): (SocketAddr, SocketAddr),
+    ) -> Assignment {
+        let places = HostAddresses { here: HostAddress::Ip(local.ip()), there: HostAddress::Ip(peer.ip()) };
         assignment.hosts = BTreeMap::from([("client".to_owned(), places)]);
         assignment.settings.cpus = self.cpus.clone();
         assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));
@@ -183,22 +190,22 @@ impl Server {
 }
 
 /// An address without the disguise that IPv4 wears at a socket of IPv6: the client knows it without.
-fn own_kind(address: SocketAddr) -> SocketAddr {
+fn canonical_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Strands often fail because the client is gone: then that is what happened.
-async fn cause(fault: Fault, receiver: &mut Receiver) -> Over {
-    match timeout(HINDSIGHT, receiver.recv::<Order>()).await {
-        Ok(Err(error)) => Over::Failed(format!("the client is gone: {error}")),
-        _ => Over::Failed(fault.to_string()),
+async fn find_root_cause(fault: EngineError, receiver: &mut ChannelReceiver) -> SessionOutcome {
+    match timeout(ROOT_CAUSE_WINDOW, receiver.recv::<EngineCommand>()).await {
+        Ok(Err(error)) => SessionOutcome::Failed(format!("the client is gone: {error}")),
+        _ => SessionOutcome::Failed(fault.to_string()),
     }
 }
 
-async fn refuse(sender: &mut Sender, fault: Fault) -> Over {
-    let over = Over::Failed(fault.to_string());
+async fn reject(sender: &mut ChannelSender, fault: EngineError) -> SessionOutcome {
+    let over = SessionOutcome::Failed(fault.to_string());
     // A client that is gone need not know.
     let _: Result<Result<(), ControlError>, _> =
-        timeout(Duration::from_secs(1), sender.send(&Event::Failed(fault))).await;
+        timeout(Duration::from_secs(1), sender.send(&EngineEvent::Failed(fault))).await;
     over
 }

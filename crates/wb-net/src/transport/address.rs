@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The address of one socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Address {
+pub enum TransportAddress {
     /// Of IP protocols.
     Ip(SocketAddr),
     /// A name in the abstract namespace of UNIX sockets, and the process that holds it.
@@ -25,7 +25,7 @@ pub enum Address {
     },
 }
 
-impl Address {
+impl TransportAddress {
     /// The IP address, of those that have one.
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
@@ -37,14 +37,14 @@ impl Address {
 
 /// Where a machine is, as the control connection knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Place {
+pub enum HostAddress {
     /// At an IP address.
     Ip(IpAddr),
     /// At a context id.
     Vsock(u32),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for HostAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ip(address) => address.fmt(f),

@@ -23,53 +23,53 @@ use rustls::{
 use sha2::{Digest, Sha256};
 
 /// The name in the certificate, which nobody checks.
-pub(super) const NAME: &str = "weighbridge";
+pub(super) const SERVER_NAME: &str = "weighbridge";
 
 /// The SHA-256 of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fingerprint(String);
+pub(super) struct CertificateFingerprint(String);
 
-impl Fingerprint {
+impl CertificateFingerprint {
     fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// As it was announced.
-    pub(super) fn announced(text: Option<String>) -> io::Result<Self> {
+    pub(super) fn from_announcement(text: Option<String>) -> io::Result<Self> {
         let what = "the other side announced no certificate";
         text.map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
     /// As it is announced.
-    pub(super) fn text(&self) -> &str {
+    pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// What this process shows where it accepts.
 #[derive(Debug)]
-pub(super) struct Identity {
-    pub(super) fingerprint: Fingerprint,
+pub(super) struct ServerCertificate {
+    pub(super) fingerprint: CertificateFingerprint,
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
 /// The one of this process.
-pub(super) fn identity() -> io::Result<&'static Identity> {
-    static IDENTITY: OnceLock<Result<Identity, String>> = OnceLock::new();
+pub(super) fn server_certificate() -> io::Result<&'static ServerCertificate> {
+    static IDENTITY: OnceLock<Result<ServerCertificate, String>> = OnceLock::new();
     let made = IDENTITY.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
+        let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]);
         let CertifiedKey { cert, signing_key } = made.map_err(|error| error.to_string())?;
         let certificate = cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
-        Ok(Identity { fingerprint: Fingerprint::of(&certificate), certificate, key })
+        Ok(ServerCertificate { fingerprint: CertificateFingerprint::of(&certificate), certificate, key })
     });
     made.as_ref().map_err(|error| io::Error::other(format!("no certificate could be made: {error}")))
 }
 
-impl Identity {
+impl ServerCertificate {
     /// How to accept with it. Nothing is kept of a connection from which another could be resumed.
-    pub(super) fn accepts(&self) -> io::Result<ServerConfig> {
+    pub(super) fn server_config(&self) -> io::Result<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(io::Error::other)?
@@ -83,14 +83,14 @@ impl Identity {
 }
 
 /// How to connect to where a certificate is shown. Every connection is a full handshake.
-pub(super) fn connects(fingerprint: Fingerprint) -> io::Result<ClientConfig> {
+pub(super) fn client_config(fingerprint: CertificateFingerprint) -> io::Result<ClientConfig> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, algorithms }))
+        .with_custom_certificate_verifier(Arc::new(PinnedVerifier { fingerprint, algorithms }))
         .with_no_client_auth();
     config.resumption = Resumption::disabled();
     Ok(config)
@@ -102,7 +102,7 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// What went wrong, in words for people.
-pub(super) fn explained(error: &Error) -> io::Error {
+pub(super) fn to_io_error(error: &Error) -> io::Error {
     match error {
         Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -117,12 +117,12 @@ pub(super) fn explained(error: &Error) -> io::Error {
 
 /// Accepts one certificate.
 #[derive(Debug)]
-struct Pinned {
-    fingerprint: Fingerprint,
+struct PinnedVerifier {
+    fingerprint: CertificateFingerprint,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinnedVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -131,7 +131,7 @@ impl ServerCertVerifier for Pinned {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let shown = Fingerprint::of(certificate);
+        let shown = CertificateFingerprint::of(certificate);
         if shown.0 == self.fingerprint.0 {
             Ok(ServerCertVerified::assertion())
         } else {

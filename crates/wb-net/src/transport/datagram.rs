@@ -13,22 +13,22 @@ use super::Transport;
 use crate::language::Message;
 
 /// So many datagrams go with one system call at most.
-const AT_ONCE: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// A connected datagram socket. Whatever comes from elsewhere the kernel drops.
 #[derive(Debug)]
-pub struct Datagrams {
+pub struct DatagramSocket {
     socket: Socket,
 }
 
-impl Datagrams {
+impl DatagramSocket {
     /// Of a socket that is connected.
     pub fn new(socket: Socket) -> Self {
         Self { socket }
     }
 }
 
-impl Transport for Datagrams {
+impl Transport for DatagramSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
@@ -38,16 +38,16 @@ impl Transport for Datagrams {
     fn send_many(&mut self, bytes: &[u8], size: usize, how: &Message) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         // On the stack, so that nothing is allocated while it is measured; what does not fit goes with the next call.
-        let mut nothing: [SendAncillaryBuffer<'_, '_, '_>; AT_ONCE] =
+        let mut nothing: [SendAncillaryBuffer<'_, '_, '_>; MAX_BATCH] =
             array::from_fn(|_| SendAncillaryBuffer::default());
-        let slices: [[IoSlice<'_>; 1]; AT_ONCE] =
+        let slices: [[IoSlice<'_>; 1]; MAX_BATCH] =
             array::from_fn(|n| [IoSlice::new(bytes.get(n * size..(n + 1) * size).unwrap_or_default())]);
         let mut number = 0..;
         let mut headers = nothing.each_mut().map(|control| {
             let n = number.next().unwrap_or(0);
             MMsgHdr::new(&slices[n], control)
         });
-        let count = (bytes.len() / size).min(AT_ONCE);
+        let count = (bytes.len() / size).min(MAX_BATCH);
         Ok(sendmmsg(&self.socket, &mut headers[..count], flags)?)
     }
 

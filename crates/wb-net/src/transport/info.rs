@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the kernel says of one connection, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Info {
+pub struct ConnectionInfo {
     /// Connections that this stands for.
     pub connections: u64,
     /// Segments that were sent again.
@@ -24,7 +24,7 @@ pub struct Info {
 
 /// What can be asked of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum InfoKind {
     /// Its buffers.
     Buffers,
     /// Those, and what TCP keeps.
@@ -33,25 +33,25 @@ pub enum Known {
     Vsock,
 }
 
-impl Info {
+impl ConnectionInfo {
     /// With the buffers of a socket.
     #[must_use]
-    pub fn with_buffers(self, socket: BorrowedFd<'_>, known: Known) -> Self {
+    pub fn with_buffers(self, socket: BorrowedFd<'_>, known: InfoKind) -> Self {
         use rustix::net::sockopt;
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
         let (send_buffer, receive_buffer) = match known {
-            Known::Buffers | Known::Tcp => {
+            InfoKind::Buffers | InfoKind::Tcp => {
                 (buffer(sockopt::socket_send_buffer_size(socket)), buffer(sockopt::socket_recv_buffer_size(socket)))
             }
-            Known::Vsock => (0, super::vsock::buffer(socket).unwrap_or(0)),
+            InfoKind::Vsock => (0, super::vsock::buffer_size(socket).unwrap_or(0)),
         };
         Self { send_buffer, receive_buffer, ..self }
     }
 
     /// Of a socket, without its buffers: with one system call at most.
-    pub fn path(socket: BorrowedFd<'_>, known: Known) -> Self {
+    pub fn from_socket(socket: BorrowedFd<'_>, known: InfoKind) -> Self {
         let mut info = Self { connections: 1, ..Self::default() };
-        if let Some(tcp) = (known == Known::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
+        if let Some(tcp) = (known == InfoKind::Tcp).then(|| tcp_info(socket.as_raw_fd())).flatten() {
             info.retransmits = u64::from(tcp.tcpi_total_retrans);
             info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
             info.rtt_max_ns = info.rtt_ns;
@@ -102,8 +102,8 @@ mod tests {
     fn a_tcp_connection_has_a_round_trip_time_and_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let path = Info::path(stream.as_fd(), Known::Tcp);
-        let info = path.with_buffers(stream.as_fd(), Known::Tcp);
+        let path = ConnectionInfo::from_socket(stream.as_fd(), InfoKind::Tcp);
+        let info = path.with_buffers(stream.as_fd(), InfoKind::Tcp);
         let mut sum = info;
         sum.add(&path);
         assert_eq!((sum.connections, sum.send_buffer, sum.receive_buffer), (2, info.send_buffer, info.receive_buffer));

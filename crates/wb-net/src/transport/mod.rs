@@ -9,14 +9,14 @@
 pub mod address;
 mod certificate;
 pub mod datagram;
-pub mod door;
-pub mod ends;
 pub mod info;
-mod option;
-mod pool;
+pub mod link;
+pub mod listener;
+mod port_pool;
 mod quic;
 pub mod sctp;
 pub mod socket;
+mod sockopt;
 pub mod stream;
 mod tls;
 mod vsock;
@@ -30,7 +30,7 @@ use std::{
 
 use crate::engine::clock::Nanos;
 use crate::language::Message;
-pub use info::{Info, Known};
+pub use info::{ConnectionInfo, InfoKind};
 
 /// One connection.
 pub trait Transport: Send {
@@ -57,29 +57,29 @@ pub trait Transport: Send {
 
     /// Does what is left to do while nobody uses the connection: sends what was taken and, where no kernel does it,
     /// answers the other side. Says whether that has to be done again soon.
-    fn tend(&mut self) -> bool {
+    fn maintain(&mut self) -> bool {
         false
     }
 
     /// Sends a part of a file; says how many bytes were taken.
     fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
-        self.send_part(file, offset, length, how)
+        self.send_file_by_copy(file, offset, length, how)
     }
 
     /// The same without the kernel's help.
-    fn send_part(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
-        let mut part = vec![0; length.min(FILE_PART)];
+    fn send_file_by_copy(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
+        let mut part = vec![0; length.min(FILE_CHUNK)];
         let read = file.read_at(&mut part, offset)?;
         self.send(&part[..read], how)
     }
 
     /// What to wait for after `WouldBlock`.
-    fn waits(&self, intent: Intent) -> Wait {
+    fn wait_condition(&self, intent: Intent) -> WaitCondition {
         let interest = match intent {
             Intent::Send => Interest::Writable,
             Intent::Receive => Interest::Readable,
         };
-        Wait { fd: Some(self.socket().as_raw_fd()), interest, until: None }
+        WaitCondition { fd: Some(self.socket().as_raw_fd()), interest, until: None }
     }
 
     /// Begins an orderly end; whoever opened the connection waits for the other side to have closed, so that the
@@ -90,24 +90,24 @@ pub trait Transport: Send {
     fn socket(&self) -> BorrowedFd<'_>;
 
     /// What can be asked of the socket.
-    fn known(&self) -> Known {
-        Known::Buffers
+    fn info_kind(&self) -> InfoKind {
+        InfoKind::Buffers
     }
 
     /// What is known of the connection's path: with one system call at most, as connections may be closed all the
     /// time.
-    fn path(&self) -> Info {
-        Info::path(self.socket(), self.known())
+    fn path_info(&self) -> ConnectionInfo {
+        ConnectionInfo::from_socket(self.socket(), self.info_kind())
     }
 
     /// The same, with the socket's buffers.
-    fn info(&self) -> Info {
-        self.path().with_buffers(self.socket(), self.known())
+    fn info(&self) -> ConnectionInfo {
+        self.path_info().with_buffers(self.socket(), self.info_kind())
     }
 }
 
 /// How much of a file is read at once where the kernel cannot send it itself.
-const FILE_PART: usize = 1 << 16;
+const FILE_CHUNK: usize = 1 << 16;
 
 /// What a strand was about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub enum Interest {
 
 /// What has to happen before it makes sense to go on.
 #[derive(Debug, Clone, Copy)]
-pub struct Wait {
+pub struct WaitCondition {
     /// Something on this descriptor.
     pub fd: Option<RawFd>,
     /// What on it.
@@ -140,7 +140,7 @@ pub struct Wait {
     pub until: Option<Nanos>,
 }
 
-impl Wait {
+impl WaitCondition {
     /// For a point in time alone.
     pub fn until(point: Nanos) -> Self {
         Self { fd: None, interest: Interest::Readable, until: Some(point) }

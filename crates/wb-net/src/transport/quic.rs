@@ -7,7 +7,7 @@
 //! Connections that follow each other on the same sockets are told apart by a number that the opener puts into the
 //! first connection id: what is left of an earlier one is dropped, what comes early of the next one is kept for it.
 
-mod link;
+mod socket_pair;
 
 use std::{
     io::{self, ErrorKind, IoSliceMut},
@@ -25,95 +25,95 @@ use quinn_udp::RecvMeta;
 use rustls::{AlertDescription, CertificateError, Error};
 use socket2::Socket;
 
-pub(super) use self::link::{Link, Role, make_room};
-use self::link::{SLOT, SLOTS};
-use super::{Info, Intent, Interest, Transport, Wait, certificate};
+pub(super) use self::socket_pair::{QuicConfig, QuicSocketPair, set_buffer_sizes};
+use self::socket_pair::{RECEIVE_SLOTS, SLOT_SIZE};
+use super::{ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate};
 use crate::{engine::clock, language::Message};
 
 /// What the opener sends first, so that the other side knows the stream and may be the first to use it.
 const GREETING: &[u8] = &[0];
 
 /// So many packets go out in one system call at most: more would arrive faster than a receive buffer is emptied.
-const SEGMENTS: usize = 10;
+const MAX_SEGMENTS: usize = 10;
 
 /// A connection.
 pub(super) struct Quic {
     socket: Socket,
-    link: Arc<Link>,
+    socket_pair: Arc<QuicSocketPair>,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     /// Of the connections over this link; 0 as long as a taker does not know.
     number: u64,
-    opener: bool,
+    is_connector: bool,
     stream: Option<StreamId>,
     connected: bool,
     /// Whether we have said that we send no more, and the other side knows.
     finished: bool,
-    finish_known: bool,
+    finish_acknowledged: bool,
     lost: Option<ConnectionError>,
-    came: Vec<u8>,
+    receive_buffer: Vec<u8>,
     /// What is to be sent next, if the socket did not take it.
     outgoing: Vec<u8>,
-    unsent: Option<quinn_proto::Transmit>,
+    pending_transmit: Option<quinn_proto::Transmit>,
     timeout: Option<Instant>,
 }
 
 impl Quic {
     /// Begins the next connection over a link, or waits for it.
-    pub(super) fn new(socket: Socket, link: Arc<Link>) -> io::Result<Self> {
+    pub(super) fn new(socket: Socket, link: Arc<QuicSocketPair>) -> io::Result<Self> {
         let mut endpoint = link.endpoint();
         let (mut connection, mut number) = (None, 0);
-        let opener = link.is_opener();
-        if let Some((next, config)) = link.next() {
+        let opener = link.is_connector();
+        if let Some((next, config)) = link.next_connection() {
             number = next;
-            let made = endpoint.connect(Instant::now(), config, link.peer, certificate::NAME);
+            let made = endpoint.connect(Instant::now(), config, link.peer, certificate::SERVER_NAME);
             connection = Some(made.map_err(io::Error::other)?);
         }
-        let came = link.buffer();
+        let came = link.take_buffer();
         let mut this = Self {
             socket,
-            link,
+            socket_pair: link,
             endpoint,
             connection,
             number,
-            opener,
+            is_connector: opener,
             stream: None,
             connected: false,
             finished: false,
-            finish_known: false,
+            finish_acknowledged: false,
             lost: None,
-            came,
+            receive_buffer: came,
             outgoing: Vec::new(),
-            unsent: None,
+            pending_transmit: None,
             timeout: None,
         };
         this.transmit();
-        for datagram in this.link.early() {
-            this.handle(datagram, None);
+        for datagram in this.socket_pair.take_early() {
+            this.handle_datagram(datagram, None);
         }
         Ok(this)
     }
 
     /// Does all that is to be done now; says whether anything came.
-    fn pump(&mut self) -> io::Result<bool> {
-        let came = self.take_in()?;
+    fn drive(&mut self) -> io::Result<bool> {
+        let came = self.receive_datagrams()?;
         if self.timeout.is_some_and(|timeout| timeout <= Instant::now())
             && let Some((_, connection)) = &mut self.connection
         {
             connection.handle_timeout(Instant::now());
         }
-        self.hear();
+        self.poll_events();
         self.transmit();
         Ok(came)
     }
 
-    fn take_in(&mut self) -> io::Result<bool> {
-        let mut metas = [RecvMeta::default(); SLOTS];
-        let mut came = std::mem::take(&mut self.came);
-        let mut slots = came.chunks_exact_mut(SLOT);
-        let mut parts: [IoSliceMut<'_>; SLOTS] =
+    fn receive_datagrams(&mut self) -> io::Result<bool> {
+        let mut metas = [RecvMeta::default(); RECEIVE_SLOTS];
+        let mut came = std::mem::take(&mut self.receive_buffer);
+        let mut slots = came.chunks_exact_mut(SLOT_SIZE);
+        let mut parts: [IoSliceMut<'_>; RECEIVE_SLOTS] =
             std::array::from_fn(|_| IoSliceMut::new(slots.next().unwrap_or_default()));
-        let count = self.link.udp.recv((&self.socket).into(), &mut parts, &mut metas);
+        let count = self.socket_pair.udp.recv((&self.socket).into(), &mut parts, &mut metas);
         let count = match count {
             // The other side's socket was not there when something was sent; what matters is sent again.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(Some(0)),
@@ -125,23 +125,23 @@ impl Quic {
                 let mut datagrams = BytesMut::from(&part[..meta.len]);
                 while !datagrams.is_empty() {
                     let datagram = datagrams.split_to(meta.stride.min(datagrams.len()));
-                    self.handle(datagram, meta.ecn);
+                    self.handle_datagram(datagram, meta.ecn);
                 }
             }
         }
-        self.came = came;
+        self.receive_buffer = came;
         Ok(count?.is_some())
     }
 
-    fn handle(&mut self, datagram: BytesMut, ecn: Option<quinn_udp::EcnCodepoint>) {
-        if let Some(number) = link::number(&datagram) {
-            if self.number == 0 && self.link.is_next(number) {
+    fn handle_datagram(&mut self, datagram: BytesMut, ecn: Option<quinn_udp::EcnCodepoint>) {
+        if let Some(number) = socket_pair::initial_number(&datagram) {
+            if self.number == 0 && self.socket_pair.claim_if_next(number) {
                 self.number = number;
             }
             if number != self.number {
                 if number > self.number {
                     // The other side has gone on: what it did not say of this connection it will not say any more.
-                    self.link.keep(datagram);
+                    self.socket_pair.save_early(datagram);
                     self.lost.get_or_insert(ConnectionError::Reset);
                 }
                 return;
@@ -151,7 +151,7 @@ impl Quic {
         let now = Instant::now();
         // What the endpoint itself would answer to packets of no connection is not sent.
         let mut unsaid = Vec::new();
-        match self.endpoint.handle(now, self.link.peer, None, ecn, datagram, &mut unsaid) {
+        match self.endpoint.handle(now, self.socket_pair.peer, None, ecn, datagram, &mut unsaid) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
@@ -169,7 +169,7 @@ impl Quic {
     }
 
     /// Hears what the connection has to say.
-    fn hear(&mut self) {
+    fn poll_events(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(*handle, event) {
@@ -180,7 +180,9 @@ impl Quic {
             match event {
                 Event::Connected => self.connected = true,
                 Event::ConnectionLost { reason } => self.lost = Some(reason),
-                Event::Stream(StreamEvent::Finished { .. } | StreamEvent::Stopped { .. }) => self.finish_known = true,
+                Event::Stream(StreamEvent::Finished { .. } | StreamEvent::Stopped { .. }) => {
+                    self.finish_acknowledged = true
+                }
                 _ => {}
             }
         }
@@ -190,7 +192,7 @@ impl Quic {
     fn transmit(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         loop {
-            if let Some(unsent) = &self.unsent {
+            if let Some(unsent) = &self.pending_transmit {
                 let transmit = quinn_udp::Transmit {
                     destination: unsent.destination,
                     ecn: unsent.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
@@ -198,15 +200,15 @@ impl Quic {
                     segment_size: unsent.segment_size,
                     src_ip: None,
                 };
-                if self.link.udp.send((&self.socket).into(), &transmit).is_err() {
+                if self.socket_pair.udp.send((&self.socket).into(), &transmit).is_err() {
                     // The socket is full, the only error there is: others are losses.
                     break;
                 }
             }
             self.outgoing.clear();
-            let most = self.link.udp.max_gso_segments().min(SEGMENTS);
-            self.unsent = connection.poll_transmit(Instant::now(), most, &mut self.outgoing);
-            if self.unsent.is_none() {
+            let most = self.socket_pair.udp.max_gso_segments().min(MAX_SEGMENTS);
+            self.pending_transmit = connection.poll_transmit(Instant::now(), most, &mut self.outgoing);
+            if self.pending_transmit.is_none() {
                 break;
             }
         }
@@ -249,17 +251,17 @@ impl Quic {
     }
 
     /// Fails if the connection is lost.
-    fn check(&self) -> io::Result<()> {
-        self.lost.as_ref().map_or(Ok(()), |reason| Err(explained(reason)))
+    fn check_connection(&self) -> io::Result<()> {
+        self.lost.as_ref().map_or(Ok(()), |reason| Err(to_io_error(reason)))
     }
 
     /// Opens the stream, or takes it; says whether it is there.
-    fn stream_is_there(&mut self) -> io::Result<bool> {
+    fn ensure_stream(&mut self) -> io::Result<bool> {
         let Some((_, connection)) = &mut self.connection else { return Ok(false) };
         if self.stream.is_some() || !self.connected {
             return Ok(self.stream.is_some());
         }
-        if self.opener {
+        if self.is_connector {
             self.stream = connection.streams().open(Dir::Bi);
             return Ok(self.write(GREETING)? == GREETING.len());
         }
@@ -275,12 +277,12 @@ impl Quic {
 impl Transport for Quic {
     fn send(&mut self, bytes: &[u8], _: &Message) -> io::Result<usize> {
         loop {
-            self.check()?;
+            self.check_connection()?;
             let written = self.write(bytes)?;
             if written > 0 {
                 return Ok(written);
             }
-            if !self.pump()? {
+            if !self.drive()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
@@ -296,8 +298,8 @@ impl Transport for Quic {
             if matches!(self.lost, Some(ConnectionError::ApplicationClosed(_))) {
                 return Ok(0);
             }
-            self.check()?;
-            if !self.pump()? {
+            self.check_connection()?;
+            if !self.drive()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
@@ -305,27 +307,27 @@ impl Transport for Quic {
 
     fn establish(&mut self) -> io::Result<()> {
         loop {
-            if self.stream_is_there()? {
+            if self.ensure_stream()? {
                 return Ok(());
             }
-            let came = self.pump()?;
-            self.check()?;
-            if !came && !self.stream_is_there()? {
+            let came = self.drive()?;
+            self.check_connection()?;
+            if !came && !self.ensure_stream()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
     }
 
-    fn tend(&mut self) -> bool {
-        while self.pump().is_ok_and(|came| came) {}
+    fn maintain(&mut self) -> bool {
+        while self.drive().is_ok_and(|came| came) {}
         self.lost.is_none()
     }
 
-    fn waits(&self, _: Intent) -> Wait {
-        let interest = if self.unsent.is_some() { Interest::Both } else { Interest::Readable };
+    fn wait_condition(&self, _: Intent) -> WaitCondition {
+        let interest = if self.pending_transmit.is_some() { Interest::Both } else { Interest::Readable };
         let until =
             self.timeout.map(|timeout| clock::now() + clock::nanos(timeout.saturating_duration_since(Instant::now())));
-        Wait { fd: Some(self.socket.as_raw_fd()), interest, until }
+        WaitCondition { fd: Some(self.socket.as_raw_fd()), interest, until }
     }
 
     /// Waits until all that was sent has come to the other side, which the kernel does for other protocols.
@@ -334,17 +336,17 @@ impl Transport for Quic {
             self.finished = true;
             if let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) {
                 // It fails where the other side stopped it, and then there is nothing to wait for.
-                self.finish_known = connection.send_stream(stream).finish().is_err();
+                self.finish_acknowledged = connection.send_stream(stream).finish().is_err();
             }
             self.transmit();
         }
         let mut rest = [0; 4096];
         loop {
-            let done = if opener { self.read(&mut rest)?.is_none() } else { self.finish_known };
+            let done = if opener { self.read(&mut rest)?.is_none() } else { self.finish_acknowledged };
             if done || self.lost.is_some() {
                 break;
             }
-            if !self.pump()? {
+            if !self.drive()? {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
@@ -360,8 +362,8 @@ impl Transport for Quic {
     }
 
     /// Packets that were lost count as segments that were sent again.
-    fn path(&self) -> Info {
-        let mut info = Info { connections: 1, ..Info::default() };
+    fn path_info(&self) -> ConnectionInfo {
+        let mut info = ConnectionInfo { connections: 1, ..ConnectionInfo::default() };
         if let Some((_, connection)) = &self.connection {
             let path = connection.stats().path;
             info.retransmits = path.lost_packets;
@@ -374,15 +376,15 @@ impl Transport for Quic {
 
 impl Drop for Quic {
     fn drop(&mut self) {
-        self.link.give_back(std::mem::take(&mut self.came));
+        self.socket_pair.return_buffer(std::mem::take(&mut self.receive_buffer));
     }
 }
 
-fn explained(reason: &ConnectionError) -> io::Error {
+fn to_io_error(reason: &ConnectionError) -> io::Error {
     let refused = Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
     let denied = TransportErrorCode::crypto(u8::from(AlertDescription::AccessDenied));
     match reason {
-        ConnectionError::TransportError(error) if error.code == denied => certificate::explained(&refused),
+        ConnectionError::TransportError(error) if error.code == denied => certificate::to_io_error(&refused),
         ConnectionError::TransportError(error) => io::Error::new(ErrorKind::InvalidData, format!("QUIC: {error}")),
         ConnectionError::ApplicationClosed(_) => {
             io::Error::new(ErrorKind::BrokenPipe, "the other side ended the QUIC connection")

@@ -5,39 +5,39 @@ use std::{io, mem::MaybeUninit, net::SocketAddr, time::Duration};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{
-    address::{Address, Place},
+    address::{HostAddress, TransportAddress},
     vsock,
 };
 use crate::language::{Endpoint, Protocol};
 
 /// How long a connection may take to be made where the profile does not say.
-pub const CONNECT: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// With this begin the names of UNIX sockets.
-pub const NAMES: &str = "weighbridge-";
+pub const UNIX_NAME_PREFIX: &str = "weighbridge-";
 
 /// Queue of a listening socket; the kernel cuts it to its own limit.
 const BACKLOG: i32 = 4096;
 
 /// How a socket is to be.
 #[derive(Debug, Clone)]
-pub struct Manner<'a> {
+pub struct SocketConfig<'a> {
     /// What the profile says.
     pub endpoint: &'a Endpoint,
     /// Where it is bound.
-    pub here: Place,
+    pub local: HostAddress,
     /// Whether system calls wait.
     pub blocking: bool,
     /// After which time a blocking receive gives up.
     pub receive_timeout: Option<Duration>,
 }
 
-impl Manner<'_> {
+impl SocketConfig<'_> {
     fn domain(&self) -> Domain {
-        match (self.endpoint.protocol, self.here) {
+        match (self.endpoint.protocol, self.local) {
             (Protocol::Unix | Protocol::UnixDgram, _) => Domain::UNIX,
-            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => Domain::VSOCK,
-            (_, Place::Ip(address)) if address.is_ipv6() => Domain::IPV6,
+            (Protocol::Vsock, _) | (_, HostAddress::Vsock(_)) => Domain::VSOCK,
+            (_, HostAddress::Ip(address)) if address.is_ipv6() => Domain::IPV6,
             _ => Domain::IPV4,
         }
     }
@@ -56,13 +56,13 @@ impl Manner<'_> {
         let socket = Socket::new(self.domain(), kind, protocol)?;
         let endpoint = self.endpoint;
         if let Some(window) = endpoint.window.filter(|_| endpoint.protocol == Protocol::Vsock) {
-            vsock::set_buffer(&socket, window)?;
+            vsock::set_buffer_size(&socket, window)?;
         } else if let Some(window) = endpoint.window {
             socket.set_send_buffer_size(window as usize)?;
             socket.set_recv_buffer_size(window as usize)?;
         }
         if self.blocking {
-            socket.set_write_timeout(Some(endpoint.timeout.unwrap_or(CONNECT)))?;
+            socket.set_write_timeout(Some(endpoint.timeout.unwrap_or(CONNECT_TIMEOUT)))?;
             if self.receive_timeout.is_some() {
                 socket.set_read_timeout(self.receive_timeout)?;
             }
@@ -82,76 +82,76 @@ impl Manner<'_> {
     }
 
     /// Such a socket, bound to a port, or to one that is free.
-    pub fn bound(&self, port: u16, shared: bool) -> io::Result<Socket> {
+    pub fn bind(&self, port: u16, shared: bool) -> io::Result<Socket> {
         let socket = self.socket()?;
         if shared && matches!(self.domain(), Domain::IPV4 | Domain::IPV6) {
             // Sockets of others cannot have the port: all that share one must belong to one user.
             socket.set_reuse_port(true)?;
         }
-        socket.bind(&self.name(port)?)?;
+        socket.bind(&self.bind_address(port)?)?;
         Ok(socket)
     }
 
     /// Such a socket, taking connections.
-    pub fn listening(&self, port: u16) -> io::Result<Socket> {
+    pub fn listen(&self, port: u16) -> io::Result<Socket> {
         let socket = self.socket()?;
         if self.domain() != Domain::UNIX && port > 0 {
             // Connections of an earlier run that still wait for their end must not stand in the way. Where any port
             // will do, the kernel would go through half of them all each time that it looks for a free one.
             socket.set_reuse_address(true)?;
         }
-        socket.bind(&self.name(port)?)?;
+        socket.bind(&self.bind_address(port)?)?;
         socket.listen(BACKLOG)?;
         Ok(socket)
     }
 
-    fn name(&self, port: u16) -> io::Result<SockAddr> {
-        Ok(match (self.endpoint.protocol, self.here) {
-            (Protocol::Unix | Protocol::UnixDgram, _) => unix(&fresh_name()?)?,
-            (Protocol::Vsock, _) | (_, Place::Vsock(_)) => {
+    fn bind_address(&self, port: u16) -> io::Result<SockAddr> {
+        Ok(match (self.endpoint.protocol, self.local) {
+            (Protocol::Unix | Protocol::UnixDgram, _) => abstract_address(&random_unix_name()?)?,
+            (Protocol::Vsock, _) | (_, HostAddress::Vsock(_)) => {
                 SockAddr::vsock(libc::VMADDR_CID_ANY, if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) })
             }
-            (_, Place::Ip(address)) => SocketAddr::new(address, port).into(),
+            (_, HostAddress::Ip(address)) => SocketAddr::new(address, port).into(),
         })
     }
 }
 
 /// A name in the abstract namespace, which vanishes with its socket.
-fn unix(name: &str) -> io::Result<SockAddr> {
+fn abstract_address(name: &str) -> io::Result<SockAddr> {
     SockAddr::unix(format!("\0{name}"))
 }
 
-fn fresh_name() -> io::Result<String> {
+fn random_unix_name() -> io::Result<String> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("{NAMES}{:032x}", u128::from_ne_bytes(random)))
+    Ok(format!("{UNIX_NAME_PREFIX}{:032x}", u128::from_ne_bytes(random)))
 }
 
 /// The address of a socket as others are told it.
-pub fn address(socket: &Socket, here: Place) -> io::Result<Address> {
+pub fn local_address(socket: &Socket, here: HostAddress) -> io::Result<TransportAddress> {
     let name = socket.local_addr()?;
     if let Some(address) = name.as_socket() {
-        return Ok(Address::Ip(address));
+        return Ok(TransportAddress::Ip(address));
     }
     if let Some((_, port)) = name.as_vsock_address() {
-        let cid = if let Place::Vsock(cid) = here { cid } else { vsock::this_machine() };
-        return Ok(Address::Vsock { cid, port });
+        let cid = if let HostAddress::Vsock(cid) = here { cid } else { vsock::local_cid_or_loopback() };
+        return Ok(TransportAddress::Vsock { cid, port });
     }
     let name = name.as_abstract_namespace().unwrap_or_default();
-    Ok(Address::Unix { name: String::from_utf8_lossy(name).into_owned(), process: std::process::id() })
+    Ok(TransportAddress::Unix { name: String::from_utf8_lossy(name).into_owned(), process: std::process::id() })
 }
 
 /// An address as the kernel wants it.
-pub fn sock_addr(address: &Address) -> io::Result<SockAddr> {
+pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
     Ok(match address {
-        Address::Ip(address) => (*address).into(),
-        Address::Unix { name, .. } => unix(name)?,
-        Address::Vsock { cid, port } => SockAddr::vsock(*cid, *port),
+        TransportAddress::Ip(address) => (*address).into(),
+        TransportAddress::Unix { name, .. } => abstract_address(name)?,
+        TransportAddress::Vsock { cid, port } => SockAddr::vsock(*cid, *port),
     })
 }
 
 /// Throws away what a socket has received so far.
-pub fn discard(socket: &Socket) {
+pub fn discard_received(socket: &Socket) {
     let mut nothing = [MaybeUninit::uninit(); 1];
     while socket.recv_with_flags(&mut nothing, libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok() {}
 }

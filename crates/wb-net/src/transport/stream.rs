@@ -9,32 +9,32 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Known, Transport};
-use crate::language::{Call, Message};
+use super::{InfoKind, Transport};
+use crate::language::{Message, SyscallFamily};
 
 /// A connected stream socket.
 #[derive(Debug)]
-pub struct Stream {
+pub struct StreamSocket {
     socket: Socket,
-    known: Known,
+    info_kind: InfoKind,
     established: bool,
-    ending: Ending,
+    graceful_close: GracefulClose,
 }
 
-impl Stream {
+impl StreamSocket {
     /// Of a socket that is connected, or about to be.
-    pub fn new(socket: Socket, known: Known, established: bool) -> Self {
-        Self { socket, known, established, ending: Ending::default() }
+    pub fn new(socket: Socket, info_kind: InfoKind, established: bool) -> Self {
+        Self { socket, info_kind, established, graceful_close: GracefulClose::default() }
     }
 }
 
-impl Transport for Stream {
+impl Transport for StreamSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
         // Without a signal: the other side may be gone, and that is an error like others.
         let flags = SendFlags::NOSIGNAL | if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
         Ok(match how.call {
-            Call::Vectored => rustix::io::writev(&self.socket, &[IoSlice::new(bytes)])?,
+            SyscallFamily::Vectored => rustix::io::writev(&self.socket, &[IoSlice::new(bytes)])?,
             _ => rustix::net::send(&self.socket, bytes, flags)?,
         })
     }
@@ -43,14 +43,14 @@ impl Transport for Stream {
     fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
         let flags = if how.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(match how.call {
-            Call::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
+            SyscallFamily::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
             _ => rustix::net::recv(&self.socket, into, flags)?.0,
         })
     }
 
     fn establish(&mut self) -> io::Result<()> {
         if !self.established {
-            connected(&self.socket)?;
+            check_connected(&self.socket)?;
             self.established = true;
         }
         Ok(())
@@ -61,20 +61,20 @@ impl Transport for Stream {
     }
 
     fn close(&mut self, opener: bool) -> io::Result<()> {
-        if opener { self.ending.wait(&self.socket, receive_plain) } else { Ok(()) }
+        if opener { self.graceful_close.finish(&self.socket, receive_raw) } else { Ok(()) }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn known(&self) -> Known {
-        self.known
+    fn info_kind(&self) -> InfoKind {
+        self.info_kind
     }
 }
 
 /// Whether a socket is connected; `WouldBlock` while it is on its way.
-pub(super) fn connected(socket: &Socket) -> io::Result<()> {
+pub(super) fn check_connected(socket: &Socket) -> io::Result<()> {
     match socket.take_error()? {
         Some(error) => Err(error),
         None => match socket.peer_addr() {
@@ -92,41 +92,41 @@ pub(super) fn send_file(socket: &Socket, file: &File, offset: u64, length: usize
 
 /// An orderly end that is under way.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
-    said: bool,
+pub(super) struct GracefulClose {
+    shutdown_sent: bool,
 }
 
-impl Ending {
+impl GracefulClose {
     /// Says that no more will be sent, and waits until the other side has closed; to be called again after
     /// `WouldBlock`.
-    pub(super) fn wait(
+    pub(super) fn finish(
         &mut self,
         socket: &Socket,
         mut receive: impl FnMut(&Socket, &mut [u8]) -> io::Result<usize>,
     ) -> io::Result<()> {
         // Once: each time the kernel wakes whoever waits for this socket.
-        if !self.said {
-            unless_gone(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
-            self.said = true;
+        if !self.shutdown_sent {
+            ignore_disconnect(rustix::net::shutdown(socket, rustix::net::Shutdown::Write).map_err(io::Error::from))?;
+            self.shutdown_sent = true;
         }
         let mut rest = [0; 4096];
         loop {
             match receive(socket, &mut rest) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                Err(error) => return unless_gone(Err(error)),
+                Err(error) => return ignore_disconnect(Err(error)),
             }
         }
     }
 }
 
 /// Receives what no protocol above the socket's own has to look at.
-pub(super) fn receive_plain(socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn receive_raw(socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, into, RecvFlags::empty())?.0)
 }
 
 /// That the other side was faster in closing is no failure of a close.
-pub(super) fn unless_gone(closed: io::Result<()>) -> io::Result<()> {
+pub(super) fn ignore_disconnect(closed: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     match closed {
         Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),

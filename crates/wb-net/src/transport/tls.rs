@@ -5,7 +5,7 @@
 //! encrypted at once; if the socket does not take all of it, the rest, of one call, stays here and goes first the
 //! next time.
 
-mod kernel;
+mod ktls;
 mod records;
 
 use std::{
@@ -19,157 +19,161 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
-use self::records::{Records, cut_short};
-use super::{Intent, Interest, Known, Transport, Wait, certificate, stream};
+use self::records::{RecordLayer, truncated_error};
+use super::{InfoKind, Intent, Interest, Transport, WaitCondition, certificate, stream};
 use crate::language::Message;
 
-pub(super) use kernel::require as require_kernel;
+pub(super) use ktls::check_support as require_kernel;
 
 /// How connections of one end are made.
 #[derive(Debug, Clone)]
-pub(super) enum Role {
+pub(super) enum TlsConfig {
     /// By connecting.
-    Opener(Arc<ClientConfig>),
+    Connector(Arc<ClientConfig>),
     /// By accepting.
-    Taker(Arc<ServerConfig>),
+    Acceptor(Arc<ServerConfig>),
 }
 
-impl Role {
+impl TlsConfig {
     /// Of a side that knows the other's certificate.
-    pub(super) fn opener(fingerprint: certificate::Fingerprint, kernel: bool) -> io::Result<Self> {
-        let mut config = certificate::connects(fingerprint)?;
+    pub(super) fn connector(fingerprint: certificate::CertificateFingerprint, kernel: bool) -> io::Result<Self> {
+        let mut config = certificate::client_config(fingerprint)?;
         config.enable_secret_extraction = kernel;
-        Ok(Self::Opener(Arc::new(config)))
+        Ok(Self::Connector(Arc::new(config)))
     }
 
     /// Of a side that shows one.
-    pub(super) fn taker(kernel: bool) -> io::Result<Self> {
-        let mut config = certificate::identity()?.accepts()?;
+    pub(super) fn acceptor(kernel: bool) -> io::Result<Self> {
+        let mut config = certificate::server_certificate()?.server_config()?;
         config.enable_secret_extraction = kernel;
-        Ok(Self::Taker(Arc::new(config)))
+        Ok(Self::Acceptor(Arc::new(config)))
     }
 }
 
 /// A connection.
 pub(super) struct Tls {
     socket: Socket,
-    carrier: Carrier,
+    encryption: Encryption,
     /// Whether the kernel takes over after the handshake.
     kernel: bool,
     connected: bool,
-    made: bool,
+    handshake_done: bool,
     /// Whether we have said that we send no more.
-    ended: bool,
-    ending: stream::Ending,
+    close_notify_sent: bool,
+    graceful_close: stream::GracefulClose,
 }
 
 /// Who encrypts.
-enum Carrier {
-    Here(Box<Records>),
+enum Encryption {
+    Userspace(Box<RecordLayer>),
     Kernel,
 }
 
 impl Tls {
     /// Over a socket that is connected, or about to be.
-    pub(super) fn new(socket: Socket, role: &Role, kernel: bool) -> io::Result<Self> {
+    pub(super) fn new(socket: Socket, role: &TlsConfig, kernel: bool) -> io::Result<Self> {
         let records = match role {
-            Role::Opener(config) => Records::opener(config.clone())?,
-            Role::Taker(config) => Records::taker(config.clone())?,
+            TlsConfig::Connector(config) => RecordLayer::connector(config.clone())?,
+            TlsConfig::Acceptor(config) => RecordLayer::acceptor(config.clone())?,
         };
-        let carrier = Carrier::Here(Box::new(records));
+        let carrier = Encryption::Userspace(Box::new(records));
         Ok(Self {
             socket,
-            carrier,
+            encryption: carrier,
             kernel,
             connected: false,
-            made: false,
-            ended: false,
-            ending: stream::Ending::default(),
+            handshake_done: false,
+            close_notify_sent: false,
+            graceful_close: stream::GracefulClose::default(),
         })
     }
 
     /// Sends what is encrypted.
-    fn push(&mut self, flags: SendFlags) -> io::Result<()> {
-        let Carrier::Here(records) = &mut self.carrier else { return Ok(()) };
+    fn send_records(&mut self, flags: SendFlags) -> io::Result<()> {
+        let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
         while !records.outgoing.is_empty() {
-            let sent = rustix::net::send(&self.socket, records.outgoing.filled(), flags | SendFlags::NOSIGNAL)?;
-            records.outgoing.drop_front(sent);
+            let sent = rustix::net::send(&self.socket, records.outgoing.as_slice(), flags | SendFlags::NOSIGNAL)?;
+            records.outgoing.consume(sent);
         }
         Ok(())
     }
 
-    fn shake_hands(&mut self) -> io::Result<()> {
+    fn handshake(&mut self) -> io::Result<()> {
         loop {
-            let Carrier::Here(records) = &mut self.carrier else { return Ok(()) };
-            let done = match records.shake_hands() {
+            let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
+            let done = match records.handshake() {
                 Ok(done) => done,
                 Err(error) => {
                     // The other side learns why, if it can be told at once.
-                    let _: io::Result<()> = self.push(SendFlags::DONTWAIT);
+                    let _: io::Result<()> = self.send_records(SendFlags::DONTWAIT);
                     return Err(error);
                 }
             };
-            self.push(SendFlags::DONTWAIT)?;
+            self.send_records(SendFlags::DONTWAIT)?;
             if done {
                 return Ok(());
             }
-            let Carrier::Here(records) = &mut self.carrier else { return Ok(()) };
+            let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
             // What follows the handshake is for the kernel.
-            let limit = if self.kernel { records.left_of_record() } else { usize::MAX };
-            let room = records.room();
+            let limit = if self.kernel { records.remaining_in_record() } else { usize::MAX };
+            let room = records.receive_buffer();
             let length = room.len().min(limit);
             match rustix::net::recv(&self.socket, &mut room[..length], RecvFlags::DONTWAIT)?.0 {
-                0 => return Err(cut_short()),
-                count => records.came(count),
+                0 => return Err(truncated_error()),
+                count => records.commit_received(count),
             }
         }
     }
 
     /// Gives the keys to the kernel.
-    fn hand_over(&mut self) -> io::Result<()> {
-        let Carrier::Here(records) = std::mem::replace(&mut self.carrier, Carrier::Kernel) else { return Ok(()) };
+    fn offload_to_kernel(&mut self) -> io::Result<()> {
+        let Encryption::Userspace(records) = std::mem::replace(&mut self.encryption, Encryption::Kernel) else {
+            return Ok(());
+        };
         let session = records.into_session();
         let session = session.ok_or_else(|| io::Error::other("bytes came before the kernel had the keys"))?;
-        kernel::take_over(self.socket.as_fd(), session)
+        ktls::offload(self.socket.as_fd(), session)
     }
 }
 
 impl Transport for Tls {
     fn send(&mut self, bytes: &[u8], how: &Message) -> io::Result<usize> {
         let flags = if how.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
-        if matches!(self.carrier, Carrier::Kernel) {
+        if matches!(self.encryption, Encryption::Kernel) {
             return Ok(rustix::net::send(&self.socket, bytes, flags | SendFlags::NOSIGNAL)?);
         }
-        self.push(flags)?;
-        let Carrier::Here(records) = &mut self.carrier else { return Ok(0) };
+        self.send_records(flags)?;
+        let Encryption::Userspace(records) = &mut self.encryption else { return Ok(0) };
         let taken = records.encrypt(bytes)?;
-        match self.push(flags) {
-            Err(error) if !is_not_yet(&error) => Err(error),
+        match self.send_records(flags) {
+            Err(error) if !would_block(&error) => Err(error),
             _ => Ok(taken),
         }
     }
 
     fn receive(&mut self, into: &mut [u8], how: &Message) -> io::Result<usize> {
-        if !self.made {
+        if !self.handshake_done {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let (mut send, mut receive) = (SendFlags::empty(), RecvFlags::empty());
         if how.non_blocking {
             (send, receive) = (SendFlags::DONTWAIT, RecvFlags::DONTWAIT);
         }
-        match self.push(send) {
-            Err(error) if !is_not_yet(&error) => return Err(error),
+        match self.send_records(send) {
+            Err(error) if !would_block(&error) => return Err(error),
             _ => {}
         }
-        let Carrier::Here(records) = &mut self.carrier else { return kernel::receive(&self.socket, into, receive) };
+        let Encryption::Userspace(records) = &mut self.encryption else {
+            return ktls::receive(&self.socket, into, receive);
+        };
         loop {
             let moved = records.decrypt(into)?;
             if moved > 0 || records.closed {
                 return Ok(moved);
             }
-            match rustix::net::recv(&self.socket, records.room(), receive)?.0 {
-                0 => return Err(cut_short()),
-                count => records.came(count),
+            match rustix::net::recv(&self.socket, records.receive_buffer(), receive)?.0 {
+                0 => return Err(truncated_error()),
+                count => records.commit_received(count),
             }
         }
     }
@@ -177,63 +181,63 @@ impl Transport for Tls {
     /// Includes the handshake, and the kernel's taking over.
     fn establish(&mut self) -> io::Result<()> {
         if !self.connected {
-            stream::connected(&self.socket)?;
+            stream::check_connected(&self.socket)?;
             self.connected = true;
         }
-        if !self.made {
-            self.shake_hands()?;
+        if !self.handshake_done {
+            self.handshake()?;
             if self.kernel {
-                self.hand_over()?;
+                self.offload_to_kernel()?;
             }
-            self.made = true;
+            self.handshake_done = true;
         }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.push(SendFlags::DONTWAIT)
+        self.send_records(SendFlags::DONTWAIT)
     }
 
-    fn tend(&mut self) -> bool {
-        self.flush().is_err_and(|error| is_not_yet(&error))
+    fn maintain(&mut self) -> bool {
+        self.flush().is_err_and(|error| would_block(&error))
     }
 
     fn send_file(&mut self, file: &File, offset: u64, length: usize, how: &Message) -> io::Result<usize> {
-        match self.carrier {
-            Carrier::Kernel => stream::send_file(&self.socket, file, offset, length),
-            Carrier::Here(_) => self.send_part(file, offset, length, how),
+        match self.encryption {
+            Encryption::Kernel => stream::send_file(&self.socket, file, offset, length),
+            Encryption::Userspace(_) => self.send_file_by_copy(file, offset, length, how),
         }
     }
 
-    fn waits(&self, intent: Intent) -> Wait {
-        let left = matches!(&self.carrier, Carrier::Here(records) if !records.outgoing.is_empty());
+    fn wait_condition(&self, intent: Intent) -> WaitCondition {
+        let left = matches!(&self.encryption, Encryption::Userspace(records) if !records.outgoing.is_empty());
         let interest = match intent {
             _ if !self.connected => Interest::Writable,
-            _ if !self.made && left => Interest::Writable,
-            _ if !self.made => Interest::Readable,
+            _ if !self.handshake_done && left => Interest::Writable,
+            _ if !self.handshake_done => Interest::Readable,
             Intent::Send => Interest::Writable,
             Intent::Receive if left => Interest::Both,
             Intent::Receive => Interest::Readable,
         };
-        Wait { fd: Some(self.socket.as_raw_fd()), interest, until: None }
+        WaitCondition { fd: Some(self.socket.as_raw_fd()), interest, until: None }
     }
 
     fn close(&mut self, opener: bool) -> io::Result<()> {
-        if !self.ended {
-            match &mut self.carrier {
-                Carrier::Here(records) => records.end()?,
-                Carrier::Kernel => stream::unless_gone(kernel::end(self.socket.as_fd()))?,
+        if !self.close_notify_sent {
+            match &mut self.encryption {
+                Encryption::Userspace(records) => records.queue_close_notify()?,
+                Encryption::Kernel => stream::ignore_disconnect(ktls::send_close_notify(self.socket.as_fd()))?,
             }
-            self.ended = true;
+            self.close_notify_sent = true;
         }
-        stream::unless_gone(self.push(SendFlags::DONTWAIT))?;
+        stream::ignore_disconnect(self.send_records(SendFlags::DONTWAIT))?;
         if !opener {
             return Ok(());
         }
-        match self.carrier {
-            Carrier::Here(_) => self.ending.wait(&self.socket, stream::receive_plain),
-            Carrier::Kernel => {
-                self.ending.wait(&self.socket, |socket, into| kernel::receive(socket, into, RecvFlags::empty()))
+        match self.encryption {
+            Encryption::Userspace(_) => self.graceful_close.finish(&self.socket, stream::receive_raw),
+            Encryption::Kernel => {
+                self.graceful_close.finish(&self.socket, |socket, into| ktls::receive(socket, into, RecvFlags::empty()))
             }
         }
     }
@@ -242,11 +246,11 @@ impl Transport for Tls {
         self.socket.as_fd()
     }
 
-    fn known(&self) -> Known {
-        Known::Tcp
+    fn info_kind(&self) -> InfoKind {
+        InfoKind::Tcp
     }
 }
 
-fn is_not_yet(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -9,26 +9,26 @@ use std::{
 use rustix::io::Errno;
 use socket2::Socket;
 
-use super::{address::Address, option};
+use super::{address::TransportAddress, sockopt};
 
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
 const IOCTL_VM_SOCKETS_GET_LOCAL_CID: libc::Ioctl = 0x7b9;
 
 /// There is one buffer, of the receiving side, with a limit of its own.
-pub(super) fn set_buffer(socket: &Socket, bytes: u32) -> io::Result<()> {
+pub(super) fn set_buffer_size(socket: &Socket, bytes: u32) -> io::Result<()> {
     let bytes = u64::from(bytes);
-    option::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_MAX_SIZE, &bytes)?;
-    Ok(option::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, &bytes)?)
+    sockopt::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_MAX_SIZE, &bytes)?;
+    Ok(sockopt::set(socket.as_fd(), libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, &bytes)?)
 }
 
 /// Its size in bytes.
-pub(super) fn buffer(socket: BorrowedFd<'_>) -> Result<u64, Errno> {
-    option::get(socket, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, 0)
+pub(super) fn buffer_size(socket: BorrowedFd<'_>) -> Result<u64, Errno> {
+    sockopt::get(socket, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, 0)
 }
 
 /// The context id under which others reach this machine; the loopback's where there are no others.
-pub(super) fn this_machine() -> u32 {
+pub(super) fn local_cid_or_loopback() -> u32 {
     match local_cid() {
         Ok(cid) if cid != libc::VMADDR_CID_ANY => cid,
         _ => libc::VMADDR_CID_LOCAL,
@@ -45,8 +45,8 @@ fn local_cid() -> io::Result<u32> {
 }
 
 /// A machine reaches itself through the loopback, whatever others call it.
-pub(super) fn through_loopback(address: &mut Address) {
-    if let Address::Vsock { cid, .. } = address {
+pub(super) fn use_loopback(address: &mut TransportAddress) {
+    if let TransportAddress::Vsock { cid, .. } = address {
         *cid = libc::VMADDR_CID_LOCAL;
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use wb_net::{
-    engine::{report::Report, work::Settings},
+    engine::{protocol::Settings, report::EngineReport},
     language::*,
-    session::coordinate::Ended,
+    session::coordinator::RunOutcome,
 };
 
 use crate::{Test, common::*};
@@ -50,10 +50,15 @@ pub(crate) fn both_executors() -> [Settings; 2] {
 }
 
 /// Connects, does this, disconnects.
-fn run_between(kind: Kind, strands: u32, middle: Transaction, settings: &Settings) -> (Ended, Report, Report) {
+fn run_between(
+    kind: Kind,
+    strands: u32,
+    middle: Transaction,
+    settings: &Settings,
+) -> (RunOutcome, EngineReport, EngineReport) {
     let endpoint = kind.endpoint();
     let mut profile = profile(strands, endpoint.protocol, middle);
-    profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
+    profile.groups[0].transactions[0].flowops[0].action = FlowopAction::Connect(Box::new(endpoint));
     run(&profile, settings)
 }
 
@@ -64,7 +69,7 @@ fn requests_are_answered() {
         for report in [&client, &server] {
             assert_eq!(report.groups[0].transactions[1].rounds.count(), 200);
         }
-        println!("median {} ns", client.groups[0].transactions[1].rounds.histogram().value_at_quantile(0.5));
+        println!("median {} ns", client.groups[0].transactions[1].rounds.to_hdr().value_at_quantile(0.5));
     });
 }
 
@@ -72,7 +77,7 @@ fn a_stream_of_a_window_arrives() {
     each(|kind, settings| {
         let window = Extent::Window(Duration::from_secs(1));
         let (_, client, server) = run_between(kind, 1, transaction(window, vec![send(16_384)]), settings);
-        let bytes = |report: &Report| report.groups[0].transactions[1].flowops[0].bytes;
+        let bytes = |report: &EngineReport| report.groups[0].transactions[1].flowops[0].bytes;
         println!("{} kB sent, {} received", bytes(&client) / 1000, bytes(&server) / 1000);
         assert!(bytes(&server) > 100_000);
     });
@@ -90,10 +95,10 @@ fn connections_are_made_over_and_over() {
     each(|kind, settings| {
         let endpoint = kind.endpoint();
         let flowops = vec![
-            flowop("connect", Action::Connect(Box::new(endpoint.clone()))),
+            flowop("connect", FlowopAction::Connect(Box::new(endpoint.clone()))),
             send(90),
             receive(90),
-            flowop("disconnect", Action::Disconnect),
+            flowop("disconnect", FlowopAction::Disconnect),
         ];
         let mut profile = profile(2, endpoint.protocol, transaction(Extent::Iterations(60), flowops));
         profile.groups[0].transactions.remove(0);

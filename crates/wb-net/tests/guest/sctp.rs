@@ -1,6 +1,6 @@
 //! SCTP's own: options of an association, streams within it.
 
-use wb_net::{engine::report::Report, language::*, transport::address::Address};
+use wb_net::{engine::report::EngineReport, language::*, transport::address::TransportAddress};
 
 use crate::{
     Test,
@@ -33,15 +33,15 @@ fn options() -> SctpEndpoint {
 }
 
 /// Connect with options, this, disconnect.
-fn with_options(strands: u32, middle: Transaction) -> Profile {
+fn with_options(strands: u32, middle: Transaction) -> NetProfile {
     let mut profile = profile(strands, Protocol::Sctp, middle);
     let endpoint = Endpoint { sctp: options(), ..*endpoint(Protocol::Sctp) };
-    profile.groups[0].transactions[0].flowops[0].action = Action::Connect(Box::new(endpoint));
+    profile.groups[0].transactions[0].flowops[0].action = FlowopAction::Connect(Box::new(endpoint));
     profile
 }
 
 fn told(size: u32, sctp: SctpMessage) -> Message {
-    Message { sctp, ..message(Size::Fixed(size)) }
+    Message { sctp, ..message(MessageSize::Fixed(size)) }
 }
 
 fn requests_are_answered_on_streams_with_options() {
@@ -50,8 +50,8 @@ fn requests_are_answered_on_streams_with_options() {
             SctpMessage { stream: Some(1), unordered: false, partial: Some(PartialReliability::Lifetime(60_000)) };
         let response = SctpMessage { stream: Some(3), unordered: true, partial: None };
         let flowops = vec![
-            flowop("write", Action::Send(told(90, request))),
-            flowop("read", Action::Receive(told(900, response))),
+            flowop("write", FlowopAction::Send(told(90, request))),
+            flowop("read", FlowopAction::Receive(told(900, response))),
         ];
         let (_, client, server) = run(&with_options(2, transaction(Extent::Iterations(100), flowops)), &settings);
         for report in [&client, &server] {
@@ -64,18 +64,18 @@ fn a_message_of_the_largest_size_arrives_whole() {
     for settings in both_executors() {
         let middle = transaction(Extent::Iterations(20), vec![send(100_000)]);
         let (_, client, server) = run(&with_options(1, middle), &settings);
-        let bytes = |report: &Report| report.groups[0].transactions[1].flowops[0].bytes;
+        let bytes = |report: &EngineReport| report.groups[0].transactions[1].flowops[0].bytes;
         assert_eq!((bytes(&client), bytes(&server)), (2_000_000, 2_000_000));
     }
 }
 
 fn a_stranger_at_the_door_is_dropped_and_counted() {
     let mut ends = link::link(&endpoint(Protocol::Sctp), false, |announcement| announcement).expect("both ends");
-    let Address::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let TransportAddress::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
     let stranger = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::SCTP));
     let stranger = stranger.expect("a socket");
     stranger.connect(&door.into()).expect("it listens");
     let (opened, taken) = link::connect(&mut ends);
     opened.and(taken).expect("the one that is expected comes through");
-    assert_eq!(ends.1.refused(), 1);
+    assert_eq!(ends.1.take_refused(), 1);
 }

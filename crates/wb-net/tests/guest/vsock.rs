@@ -1,6 +1,6 @@
 //! vsock's own: its sizes of buffers, and ports that are held for a run.
 
-use wb_net::{language::*, transport::ends::Part};
+use wb_net::{language::*, transport::link::LinkRole};
 
 use crate::{
     Test,
@@ -12,7 +12,7 @@ pub(crate) const TESTS: &[Test] =
 
 fn ports_are_held_and_buffers_are_as_large_as_asked() {
     let wanted = Endpoint { window: Some(1 << 20), ..*endpoint(Protocol::Vsock) };
-    for part in [Part::Opener, Part::Taker] {
+    for part in [LinkRole::Connector, LinkRole::Acceptor] {
         let end = link::end(&wanted, part, true).expect("an end");
         assert!(!end.announcement().addresses.is_empty());
     }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use wb_net::{
-    engine::{report::Report, work::Settings},
+    engine::{protocol::Settings, report::EngineReport},
     language::*,
 };
 
@@ -38,7 +38,7 @@ fn requests_are_answered_over_every_protocol() {
                 assert_eq!(transaction.flowops.iter().map(|flowop| flowop.count).collect::<Vec<_>>(), [600, 600]);
             }
             let rounds = &client.groups[0].transactions[1].rounds;
-            println!("{protocol:?} {threads}: median {} ns", rounds.histogram().value_at_quantile(0.5));
+            println!("{protocol:?} {threads}: median {} ns", rounds.to_hdr().value_at_quantile(0.5));
         }
     }
 }
@@ -68,10 +68,10 @@ fn a_window_that_ends_amid_a_connection_loses_no_datagram() {
     for threads in [128, 0] {
         let settings = Settings { threads, ..Settings::default() };
         let flowops = vec![
-            flowop("connect", Action::Connect(endpoint(Protocol::Udp))),
+            flowop("connect", FlowopAction::Connect(endpoint(Protocol::Udp))),
             send(90),
             receive(90),
-            flowop("disconnect", Action::Disconnect),
+            flowop("disconnect", FlowopAction::Disconnect),
         ];
         let mut profile = profile(4, Protocol::Udp, transaction(WINDOW, flowops));
         profile.groups[0].transactions.remove(0);
@@ -88,10 +88,10 @@ fn connections_are_made_over_and_over() {
     for (threads, protocol) in [(128, Protocol::Tcp), (0, Protocol::Tcp), (128, Protocol::Unix), (0, Protocol::Unix)] {
         let settings = Settings { threads, ..Settings::default() };
         let flowops = vec![
-            flowop("connect", Action::Connect(endpoint(protocol))),
+            flowop("connect", FlowopAction::Connect(endpoint(protocol))),
             send(90),
             receive(90),
-            flowop("disconnect", Action::Disconnect),
+            flowop("disconnect", FlowopAction::Disconnect),
         ];
         let mut profile = profile(2, protocol, transaction(Extent::Iterations(600), flowops));
         profile.groups[0].transactions.remove(0);
@@ -106,12 +106,14 @@ fn connections_are_made_over_and_over() {
 fn messages_of_random_size_end_where_they_should() {
     for threads in [128, 0] {
         let settings = Settings { threads, ..Settings::default() };
-        let size = Size::Random { min: 1, max: 1 << 20 };
-        let flowops =
-            vec![flowop("write", Action::Send(message(size))), flowop("read", Action::Receive(message(size)))];
+        let size = MessageSize::Random { min: 1, max: 1 << 20 };
+        let flowops = vec![
+            flowop("write", FlowopAction::Send(message(size))),
+            flowop("read", FlowopAction::Receive(message(size))),
+        ];
         let profile = profile(2, Protocol::Tcp, transaction(Extent::Iterations(50), flowops));
         let (_, client, server) = run(&profile, &settings);
-        let bytes = |report: &Report| {
+        let bytes = |report: &EngineReport| {
             report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
         };
         assert_eq!(bytes(&client), bytes(&server));

@@ -8,8 +8,8 @@ use insta::assert_snapshot;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
 use wb_net::language::{
-    Action, Check, Extent, Fault, Faults, PartialReliability, Profile, Protocol, Read, Size, StrandKind, Variables,
-    check, parse, text_of,
+    Extent, FlowopAction, MessageSize, NetProfile, ParsedProfile, PartialReliability, ProfileCheck, ProfileDiagnostic,
+    ProfileDiagnostics, Protocol, StrandKind, Variables, check, decode_text, parse,
 };
 
 /// A profile of one group that connects and then does `flowops`.
@@ -21,20 +21,20 @@ fn connected(flowops: &str) -> String {
     )
 }
 
-fn read(text: &str) -> Read {
+fn read(text: &str) -> ParsedProfile {
     read_with(text, &[])
 }
 
-fn read_with(text: &str, variables: &[(&str, &str)]) -> Read {
+fn read_with(text: &str, variables: &[(&str, &str)]) -> ParsedProfile {
     let variables: Variables = variables.iter().copied().collect();
     parse("p.xml", text, &variables).unwrap_or_else(|faults| panic!("{}", drawn(&faults)))
 }
 
-fn faults(text: &str) -> Faults {
+fn faults(text: &str) -> ProfileDiagnostics {
     faults_with(text, &[])
 }
 
-fn faults_with(text: &str, variables: &[(&str, &str)]) -> Faults {
+fn faults_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostics {
     let variables: Variables = variables.iter().copied().collect();
     match parse("p.xml", text, &variables) {
         Err(faults) => faults,
@@ -43,9 +43,10 @@ fn faults_with(text: &str, variables: &[(&str, &str)]) -> Faults {
 }
 
 /// `line:column message [label]`, a line each.
-fn lines(faults: &Faults) -> String {
-    let line = |fault: &Fault| format!("{}:{} {} [{}]", fault.line, fault.column, fault.message, fault.label);
-    faults.faults().iter().map(line).collect::<Vec<_>>().join("\n")
+fn lines(faults: &ProfileDiagnostics) -> String {
+    let line =
+        |fault: &ProfileDiagnostic| format!("{}:{} {} [{}]", fault.line, fault.column, fault.message, fault.label);
+    faults.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn listed(text: &str) -> String {
@@ -53,7 +54,7 @@ fn listed(text: &str) -> String {
 }
 
 /// As the command line draws it.
-fn drawn(faults: &Faults) -> String {
+fn drawn(faults: &ProfileDiagnostics) -> String {
     let mut text = String::new();
     GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
         .with_width(100)
@@ -62,11 +63,11 @@ fn drawn(faults: &Faults) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-fn notes(read: &Read) -> String {
+fn notes(read: &ParsedProfile) -> String {
     read.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn actions(profile: &Profile) -> impl Iterator<Item = &Action> {
+fn actions(profile: &NetProfile) -> impl Iterator<Item = &FlowopAction> {
     let transactions = profile.groups.iter().flat_map(|group| &group.transactions);
     transactions.flat_map(|transaction| &transaction.flowops).map(|flowop| &flowop.action)
 }
@@ -172,7 +173,7 @@ fn every_unset_variable_is_named_once() {
     5:43 `$a-b` names no variable [not a variable]
     5:53 the variable `empty` is not set, or empty [used here]
     ");
-    assert_eq!(faults.faults()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
+    assert_eq!(faults.diagnostics()[0].help.as_deref(), Some("`--var n=VALUE` sets it"));
 }
 
 #[test]
@@ -189,17 +190,17 @@ fn variables_are_filled_in_wherever_they_stand() {
     assert_eq!((group.strands, group.kind), (3, StrandKind::Process));
     assert_eq!((group.transactions[0].extent, group.transactions[0].rate), (Extent::Iterations(1024), Some(10.0)));
     let flowops = &group.transactions[0].flowops;
-    let Action::Connect(endpoint) = &flowops[0].action else { panic!("no connect") };
+    let FlowopAction::Connect(endpoint) = &flowops[0].action else { panic!("no connect") };
     assert_eq!((endpoint.remote.as_str(), endpoint.protocol), ("Www.example.org", Protocol::Tcp));
-    let Action::Send(message) = &flowops[1].action else { panic!("no write") };
-    assert_eq!(message.size, Size::Random { min: 1, max: 8192 });
+    let FlowopAction::Send(message) = &flowops[1].action else { panic!("no write") };
+    assert_eq!(message.size, MessageSize::Random { min: 1, max: 8192 });
     assert_eq!(flowops[2].count, 2);
 }
 
 #[test]
 fn a_fault_in_a_variables_value_is_shown_where_the_variable_is_used() {
     let faults = faults_with(&connected("<flowop type='write' options='$opts'/>"), &[("opts", "sise=64")]);
-    assert_eq!(faults.faults()[0].text, "$opts");
+    assert_eq!(faults.diagnostics()[0].text, "$opts");
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn old_profiles_are_read_as_they_are() {
     let second = &profile.groups[0].transactions[1];
     assert_eq!((second.name.as_str(), second.extent), ("Txn1", Extent::Window(Duration::from_millis(5))));
     assert_eq!(second.flowops[0].name, "readv");
-    let Some(Action::Connect(endpoint)) = actions(profile).next() else { panic!("no connect") };
+    let Some(FlowopAction::Connect(endpoint)) = actions(profile).next() else { panic!("no connect") };
     assert_eq!(endpoint.remote, "Here");
     assert_snapshot!(notes(&read), @r"line 6: `5m` means 5 milliseconds, as in uperf: write 5ms or 5min");
 }
@@ -251,7 +252,7 @@ fn what_changes_nothing_is_noted() {
     line 5: `remotehost` means nothing on `disconnect`
     line 5: `protocol` means nothing on `disconnect`
     ");
-    let Some(Action::Send(message)) = actions(&read.profile).nth(1) else { panic!("no write") };
+    let Some(FlowopAction::Send(message)) = actions(&read.profile).nth(1) else { panic!("no write") };
     assert_eq!(message.sctp.partial, Some(PartialReliability::Never));
 }
 
@@ -407,9 +408,9 @@ fn a_datagram_is_not_larger_than_it_can_be() {
 
 #[test]
 fn other_files_are_no_profiles() {
-    assert_snapshot!(lines(&text_of("p.xml", b"<profile>\n\xff\xfe").expect_err("no UTF-8")), @r"2:1 this file is not UTF-8 [from here on]");
+    assert_snapshot!(lines(&decode_text("p.xml", b"<profile>\n\xff\xfe").expect_err("no UTF-8")), @r"2:1 this file is not UTF-8 [from here on]");
     let large = vec![b' '; 1024 * 1024 + 1];
-    assert_snapshot!(lines(&text_of("p.xml", &large).expect_err("too large")), @r"1:1 `p.xml` is larger than 1 MiB []");
+    assert_snapshot!(lines(&decode_text("p.xml", &large).expect_err("too large")), @r"1:1 `p.xml` is larger than 1 MiB []");
     assert!(parse("p.xml", &" ".repeat(large.len()), &Variables::new()).is_err());
     let growing = connected("<flowop type='write' options='size=${v}${v}'/>");
     assert_snapshot!(lines(&faults_with(&growing, &[("v", &"9".repeat(40_000))])), @r"3:36 this value grows longer than 64 KiB [here]");
@@ -418,12 +419,13 @@ fn other_files_are_no_profiles() {
 #[test]
 fn a_check_tells_wrong_from_lacking() {
     let text = connected("<flowop type='write' options='size=4'/>");
-    assert!(matches!(check("p.xml", &text, &Variables::new()), Check::Fine { .. }));
-    assert!(matches!(check("p.xml", "", &Variables::new()), Check::Wrong(_)));
-    let Check::Lacks { lacks, .. } = check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new()) else {
+    assert!(matches!(check("p.xml", &text, &Variables::new()), ProfileCheck::Valid { .. }));
+    assert!(matches!(check("p.xml", "", &Variables::new()), ProfileCheck::Invalid(_)));
+    let ProfileCheck::Unsupported { lacks, .. } = check("p.xml", &text.replace("=tcp", "=rds"), &Variables::new())
+    else {
         panic!("nothing speaks RDS")
     };
-    assert_eq!(lacks[0].what, "protocol rds");
+    assert_eq!(lacks[0].feature, "protocol rds");
 }
 
 /// Everything that profiles of users and of examples ask for.
@@ -443,10 +445,10 @@ fn profiles_in(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn file(path: &Path) -> Result<Read, Faults> {
+fn file(path: &Path) -> Result<ParsedProfile, ProfileDiagnostics> {
     let bytes = std::fs::read(path).expect("it was listed");
     let name = path.file_name().expect("a file").to_string_lossy();
-    parse(&name, text_of(&name, &bytes)?, &variables())
+    parse(&name, decode_text(&name, &bytes)?, &variables())
 }
 
 #[test]
@@ -533,8 +535,8 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         if let Err(faults) = parse("p.xml", &text, &variables()) {
-            prop_assert!(!faults.faults().is_empty());
-            for fault in faults.faults() {
+            prop_assert!(!faults.diagnostics().is_empty());
+            for fault in faults.diagnostics() {
                 prop_assert_eq!(text.get(fault.span.clone()), Some(fault.text.as_str()));
             }
             drawn(&faults);

@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 
 use crate::common::*;
-use wb_net::{language::*, transport::ends::Part};
+use wb_net::{language::*, transport::link::LinkRole};
 
 #[test]
 fn a_protocol_that_the_kernel_lacks_is_told_as_such() {
     for protocol in [Protocol::Sctp, Protocol::Vsock] {
-        let Err(error) = link::end(&endpoint(protocol), Part::Taker, false) else {
+        let Err(error) = link::end(&endpoint(protocol), LinkRole::Acceptor, false) else {
             println!("SKIPPED: how missing {protocol:?} is told: this kernel has it");
             continue;
         };
@@ -21,7 +21,7 @@ fn a_protocol_that_the_kernel_lacks_is_told_as_such() {
 #[test]
 fn kernel_tls_is_refused_with_a_reason_where_there_is_none() {
     let wanted = Endpoint { kernel_tls: true, ..*endpoint(Protocol::Tls) };
-    match link::end(&wanted, Part::Taker, false) {
+    match link::end(&wanted, LinkRole::Acceptor, false) {
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
         Ok(_) => println!("SKIPPED: how missing TLS is told: this kernel has it"),
     }

@@ -15,24 +15,27 @@ use crate::common::*;
 use proptest::prelude::*;
 use wb_net::{
     engine::{
-        site::Site,
-        work::{Assignment, ConnectionTotals, Link, LinkAnnouncement, Order, Places, Settings, Side, StrandTotals},
+        local::LocalEngine,
+        protocol::{
+            Assignment, ConnectionTotals, EngineCommand, HostAddresses, LinkAnnouncement, LinkId, Settings, Side,
+            StrandTotals,
+        },
     },
     language::*,
     transport::{
-        address::{Address, Place},
-        ends::Announcement,
+        address::{HostAddress, TransportAddress},
+        link::Announcement,
     },
 };
 
 fn assignment(protocol: Protocol, threads: u32) -> Assignment {
     let middle = transaction(Extent::Window(Duration::from_millis(5)), vec![send(90), receive(90)]);
-    let here = Place::Ip(Ipv4Addr::LOCALHOST.into());
+    let here = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
     Assignment {
         profile: mirrored(&profile(2, protocol, middle)),
         side: Side::Server,
         strands: std::iter::once(0..2).collect(),
-        hosts: BTreeMap::from([("there".to_owned(), Places { here, there: here })]),
+        hosts: BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]),
         seed: 1,
         settings: Settings { threads, ..Settings::default() },
     }
@@ -58,15 +61,15 @@ fn totals() -> impl Strategy<Value = Vec<StrandTotals>> {
 fn links() -> impl Strategy<Value = Vec<LinkAnnouncement>> {
     let addresses = prop::collection::vec(
         prop_oneof![
-            Just(Address::Ip("127.0.0.1:9".parse().expect("an address"))),
-            Just(Address::Ip("192.0.2.1:9".parse().expect("an address"))),
-            Just(Address::Unix { name: "nobody".to_owned(), process: 1 }),
+            Just(TransportAddress::Ip("127.0.0.1:9".parse().expect("an address"))),
+            Just(TransportAddress::Ip("192.0.2.1:9".parse().expect("an address"))),
+            Just(TransportAddress::Unix { name: "nobody".to_owned(), process: 1 }),
         ],
         0..2,
     );
     let link = (place(), place(), place(), 0..3_u32, addresses, any::<Option<bool>>());
     let link = link.prop_map(|(group, transaction, flowop, strand, addresses, certificate)| LinkAnnouncement {
-        link: Link { group, transaction, flowop },
+        link: LinkId { group, transaction, flowop },
         strand,
         announcement: Announcement {
             addresses,
@@ -76,19 +79,19 @@ fn links() -> impl Strategy<Value = Vec<LinkAnnouncement>> {
     prop::collection::vec(link, 0..4)
 }
 
-fn order() -> impl Strategy<Value = Order> {
+fn order() -> impl Strategy<Value = EngineCommand> {
     let protocol =
         prop::sample::select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::Tls, Protocol::Quic]);
     prop_oneof![
-        2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| Order::Prepare(Box::new(assignment(protocol, threads * 8)))),
-        3 => links().prop_map(Order::Meet),
+        2 => (protocol, 0..2_u32).prop_map(|(protocol, threads)| EngineCommand::Prepare(Box::new(assignment(protocol, threads * 8)))),
+        3 => links().prop_map(EngineCommand::Meet),
         4 => (place(), place(), proptest::option::of(number()))
-            .prop_map(|(group, transaction, limit)| Order::Run { group, transaction, limit }),
-        2 => (place(), totals()).prop_map(|(group, totals)| Order::Finish { group, totals }),
-        2 => (place(), totals()).prop_map(|(group, totals)| Order::Settle { group, totals }),
-        1 => Just(Order::Stop),
-        1 => Just(Order::Alive),
-        1 => Just(Order::Report),
+            .prop_map(|(group, transaction, limit)| EngineCommand::Run { group, transaction, limit }),
+        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Finish { group, totals }),
+        2 => (place(), totals()).prop_map(|(group, totals)| EngineCommand::Settle { group, totals }),
+        1 => Just(EngineCommand::Stop),
+        1 => Just(EngineCommand::Alive),
+        1 => Just(EngineCommand::Report),
     ]
 }
 
@@ -104,13 +107,13 @@ fn orders_in_any_order_neither_panic_nor_hold_a_site() {
     let first = assignment(Protocol::Tcp, 8);
     proptest!(ProptestConfig::with_cases(2000), |(orders in prop::collection::vec(order(), 1..12), prepared in any::<bool>())| {
         let (tell, events) = channel();
-        let site = Site::start(move |event| tell.send(event).is_ok()).expect("a thread");
+        let site = LocalEngine::start(move |event| tell.send(event).is_ok()).expect("a thread");
         if prepared {
-            site.order(Order::Prepare(Box::new(first.clone())));
-            site.order(Order::Meet(Vec::new()));
+            site.send(EngineCommand::Prepare(Box::new(first.clone())));
+            site.send(EngineCommand::Meet(Vec::new()));
         }
         for order in &orders {
-            site.order(order.clone());
+            site.send(order.clone());
         }
         // What it does of that it has begun soon; then whoever gave the orders is gone.
         let _ = events.recv_timeout(Duration::from_millis(2));

@@ -11,9 +11,9 @@ use crate::common::{
     *,
 };
 use wb_net::{
-    engine::{report::Report, work::Settings},
+    engine::{protocol::Settings, report::EngineReport},
     language::*,
-    transport::address::Address,
+    transport::address::TransportAddress,
 };
 
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
@@ -56,18 +56,20 @@ fn requests_are_answered() {
             assert_eq!(report.groups[0].transactions[1].rounds.count(), 600, "{protocol:?}");
         }
         let rounds = &client.groups[0].transactions[1].rounds;
-        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.histogram().value_at_quantile(0.5));
+        println!("{protocol:?} {} threads: median {} ns", settings.threads, rounds.to_hdr().value_at_quantile(0.5));
     });
 }
 
 #[test]
 fn messages_of_random_size_end_where_they_should() {
     each(|protocol, settings| {
-        let size = Size::Random { min: 1, max: 1 << 20 };
-        let flowops =
-            vec![flowop("write", Action::Send(message(size))), flowop("read", Action::Receive(message(size)))];
+        let size = MessageSize::Random { min: 1, max: 1 << 20 };
+        let flowops = vec![
+            flowop("write", FlowopAction::Send(message(size))),
+            flowop("read", FlowopAction::Receive(message(size))),
+        ];
         let (_, client, server) = run(&profile(2, protocol, transaction(Extent::Iterations(50), flowops)), settings);
-        let bytes = |report: &Report| {
+        let bytes = |report: &EngineReport| {
             report.groups[0].transactions[1].flowops.iter().map(|flowop| flowop.bytes).collect::<Vec<_>>()
         };
         assert_eq!(bytes(&client), bytes(&server));
@@ -90,10 +92,10 @@ fn a_window_is_followed_by_requests_on_the_same_connection() {
 fn connections_are_made_over_and_over() {
     each(|protocol, settings| {
         let flowops = vec![
-            flowop("connect", Action::Connect(endpoint(protocol))),
+            flowop("connect", FlowopAction::Connect(endpoint(protocol))),
             send(90),
             receive(90),
-            flowop("disconnect", Action::Disconnect),
+            flowop("disconnect", FlowopAction::Disconnect),
         ];
         let mut profile = profile(2, protocol, transaction(WINDOW, flowops));
         profile.groups[0].transactions.remove(0);
@@ -138,11 +140,11 @@ fn an_announcement_without_a_certificate_is_refused() {
 #[test]
 fn a_stranger_at_the_door_is_dropped_and_counted() {
     let mut ends = link(&endpoint(Protocol::Tls), false, |announcement| announcement).expect("both ends");
-    let Address::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let TransportAddress::Ip(door) = ends.1.announcement().addresses[0] else { panic!("an address") };
     let stranger = TcpStream::connect(door).expect("it listens");
     let (opened, taken) = connect(&mut ends);
     opened.and(taken).expect("the one that is expected comes through");
-    assert_eq!(ends.1.refused(), 1);
+    assert_eq!(ends.1.take_refused(), 1);
     drop(stranger);
 }
 
@@ -151,7 +153,7 @@ fn strangers_do_not_reach_a_pair_of_sockets() {
     let mut ends = link(&endpoint(Protocol::Quic), false, |announcement| announcement).expect("both ends");
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
     for end in [&ends.0, &ends.1] {
-        let Address::Ip(there) = end.announcement().addresses[0] else { panic!("an address") };
+        let TransportAddress::Ip(there) = end.announcement().addresses[0] else { panic!("an address") };
         stranger.send_to(&[0xc0; 1200], there).expect("it can be sent");
     }
     for _ in 0..5 {

@@ -1,7 +1,7 @@
 //! Several combinations of a preset in one table.
 
 use wb_net::engine::usage::Usage;
-use wb_net::result::{Outcome, RunResult};
+use wb_net::result::{RunResult, RunStatus};
 
 use super::figures::{bits, figure, nanos, percent, ratio};
 use crate::text::{Align, Cell, Style, Table};
@@ -58,13 +58,13 @@ fn cpu_seconds(result: &RunResult) -> f64 {
     (sum.user_ns + sum.system_ns) as f64 / 1e9
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+fn word(outcome: &RunStatus) -> &'static str {
     match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Cut => "cut",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Unsupported { .. } => "unsupported",
-        Outcome::Failed { .. } => "failed",
-        Outcome::Lost { .. } => "lost",
+        RunStatus::Completed => "completed",
+        RunStatus::Cut => "cut",
+        RunStatus::Interrupted => "interrupted",
+        RunStatus::Unsupported { .. } => "unsupported",
+        RunStatus::Failed { .. } => "failed",
+        RunStatus::Lost { .. } => "lost",
     }
 }

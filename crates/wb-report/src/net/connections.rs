@@ -1,7 +1,7 @@
 //! Connections, as the kernels of both sides saw them.
 
 use wb_net::result::RunResult;
-use wb_net::transport::Info;
+use wb_net::transport::ConnectionInfo;
 
 use super::figures::{bytes, figure, nanos};
 use crate::text::{Style, Table, heads_of, named};
@@ -30,7 +30,7 @@ pub(super) fn connections(result: &RunResult, style: Style) -> String {
     style.section("connections") + &table.draw(style) + &lost
 }
 
-fn row(info: &Info) -> [String; 6] {
+fn row(info: &ConnectionInfo) -> [String; 6] {
     let known = |value: u64, text: String| if value > 0 { text } else { NONE.to_owned() };
     let counted = |count: u64| if info.connections > 0 { count.to_string() } else { NONE.to_owned() };
     [

@@ -1,7 +1,7 @@
 //! Figures of network runs as they are shown; a dash where there is none.
 
 use wb_model::Unit;
-use wb_net::result::{GroupResult, Latency, RunResult};
+use wb_net::result::{GroupResult, LatencySummary, RunResult};
 
 use crate::words::NONE;
 
@@ -48,7 +48,7 @@ pub(super) fn ratio(one: f64, other: f64) -> Option<f64> {
 }
 
 /// The columns of [`LATENCY`].
-pub(super) fn latency(latency: Option<&Latency>) -> Vec<String> {
+pub(super) fn latency(latency: Option<&LatencySummary>) -> Vec<String> {
     let Some(latency) = latency else { return vec![NONE.to_owned(); LATENCY.len()] };
     let p = latency.percentiles;
     let quantiles = [p.min_ns, p.p50_ns, p.p90_ns, p.p99_ns, p.p99_9_ns, p.p99_99_ns, p.max_ns];

@@ -1,8 +1,8 @@
 //! What the kernel counted, beside what the engine counted: the independent check.
 
 use wb_net::{
-    netstat::Protocols,
-    result::{Machine, RunResult},
+    netstat::ProtocolCounters,
+    result::{MachineResult, RunResult},
 };
 
 use super::figures::{bits, figure, ratio};
@@ -30,7 +30,8 @@ fn protocols(result: &RunResult, style: Style) -> String {
     let columns = ["TCP sent again", "UDP for nobody", "UDP buffer full", "when sending"];
     let mut table = Table::new(&heads_of("", &columns));
     for machine in &result.machines {
-        let Protocols { tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full } = machine.counted.protocols;
+        let ProtocolCounters { tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full } =
+            machine.counted.protocols;
         let figures = [tcp_retransmits, udp_for_nobody, udp_receive_full, udp_send_full].map(|count| count.to_string());
         table.row(named(format!("  {}", machine.name), figures));
     }
@@ -38,7 +39,7 @@ fn protocols(result: &RunResult, style: Style) -> String {
     style.section("network protocols") + &table.draw(style) + &style.indented(2, about)
 }
 
-fn rows(machine: &Machine, seconds: f64) -> impl Iterator<Item = Vec<crate::text::Cell>> {
+fn rows(machine: &MachineResult, seconds: f64) -> impl Iterator<Item = Vec<crate::text::Cell>> {
     let rate = move |count: u64| ratio(count as f64, seconds);
     let packets = move |count: u64| figure(rate(count), "/s");
     let interfaces = machine.counted.interfaces.iter().map(move |interface| {

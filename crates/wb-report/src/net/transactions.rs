@@ -1,6 +1,6 @@
 //! Transactions: a line of each, and how long their rounds took.
 
-use wb_net::result::{Latency, RunResult, TransactionResult};
+use wb_net::result::{LatencySummary, RunResult, TransactionResult};
 
 use super::figures::{LATENCY, bits, bytes, figure, latency, nanos, place};
 use crate::text::{Style, Table, heads_of, named};
@@ -42,13 +42,13 @@ pub(super) fn latencies(result: &RunResult, style: Style) -> String {
 }
 
 /// A row for what there is with a rate only.
-fn paced(what: &str, times: Option<&Latency>) -> Vec<crate::text::Cell> {
+fn paced(what: &str, times: Option<&LatencySummary>) -> Vec<crate::text::Cell> {
     let count = times.map_or_else(|| NONE.to_owned(), |times| times.count.to_string());
     named(format!("    {what}"), std::iter::once(count).chain(latency(times)))
 }
 
 /// By how much the generator fell behind its rate, in words.
-pub(super) fn lateness(name: &str, lag: Option<&Latency>, style: Style) -> String {
+pub(super) fn lateness(name: &str, lag: Option<&LatencySummary>, style: Style) -> String {
     let Some(lag) = lag else { return String::new() };
     let time = |time: u64| nanos(Some(time as f64));
     let (mean, p99, max) = (nanos(Some(lag.mean_ns)), time(lag.percentiles.p99_ns), time(lag.percentiles.max_ns));

@@ -4,7 +4,7 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
-use wb_net::result::{Latency, Outcome, RunResult, Totals};
+use wb_net::result::{LatencySummary, RunResult, RunStatus, Totals};
 
 /// A file of these runs.
 pub fn xml(results: &[RunResult]) -> io::Result<String> {
@@ -130,7 +130,7 @@ impl File {
         })
     }
 
-    fn latency(&mut self, of: &str, latency: Option<&Latency>) -> io::Result<()> {
+    fn latency(&mut self, of: &str, latency: Option<&LatencySummary>) -> io::Result<()> {
         let Some(latency) = latency else { return Ok(()) };
         let p = latency.percentiles;
         let attributes = vec![
@@ -155,13 +155,13 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') { c } else { '\u{fffd}' }).collect()
 }
 
-fn outcome(outcome: &Outcome) -> (&'static str, Option<&str>) {
+fn outcome(outcome: &RunStatus) -> (&'static str, Option<&str>) {
     match outcome {
-        Outcome::Completed => ("completed", None),
-        Outcome::Cut => ("cut", None),
-        Outcome::Interrupted => ("interrupted", None),
-        Outcome::Unsupported { why } => ("unsupported", Some(why)),
-        Outcome::Failed { why } => ("failed", Some(why)),
-        Outcome::Lost { why } => ("lost", Some(why)),
+        RunStatus::Completed => ("completed", None),
+        RunStatus::Cut => ("cut", None),
+        RunStatus::Interrupted => ("interrupted", None),
+        RunStatus::Unsupported { why } => ("unsupported", Some(why)),
+        RunStatus::Failed { why } => ("failed", Some(why)),
+        RunStatus::Lost { why } => ("lost", Some(why)),
     }
 }

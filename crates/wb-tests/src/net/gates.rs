@@ -1,7 +1,7 @@
 //! Whether a run did what it was to do, and whether its figures can be.
 
 use wb_model::outcome::Gate;
-use wb_net::result::{GroupResult, Outcome, RunResult};
+use wb_net::result::{GroupResult, RunResult, RunStatus};
 
 use super::values::{Asked, Primary};
 use crate::Measured;
@@ -18,11 +18,11 @@ const UNDER_WAY: u64 = 10 << 20;
 /// Did it go to its end?
 pub(super) fn ended(measured: &mut Measured, asked: Asked, result: &RunResult) {
     let why = match &result.outcome {
-        Outcome::Completed => None,
-        Outcome::Cut if asked.may_be_cut => None,
-        Outcome::Cut => Some("it was cut"),
-        Outcome::Interrupted => Some("somebody interrupted it"),
-        Outcome::Unsupported { why } | Outcome::Failed { why } | Outcome::Lost { why } => Some(why.as_str()),
+        RunStatus::Completed => None,
+        RunStatus::Cut if asked.may_be_cut => None,
+        RunStatus::Cut => Some("it was cut"),
+        RunStatus::Interrupted => Some("somebody interrupted it"),
+        RunStatus::Unsupported { why } | RunStatus::Failed { why } | RunStatus::Lost { why } => Some(why.as_str()),
     };
     if let Some(why) = why {
         measured.reject(Gate::Work, format!("the run did not go to its end: {why}"));
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn a_run_that_did_not_go_to_its_end_does_not_count() {
-        let lost = Outcome::Lost { why: "host `h` is gone".to_owned() };
+        let lost = RunStatus::Lost { why: "host `h` is gone".to_owned() };
         let (gate, said) = figures(asked(Primary::Throughput), |run| run.outcome = lost);
         assert_eq!((gate, said.as_str()), (Gate::Work, "the run did not go to its end: host `h` is gone"));
         let cut = |may_be_cut| {
             let asked = Asked { may_be_cut, ..asked(Primary::Throughput) };
-            invalid_by(&of(asked, &RunResult { outcome: Outcome::Cut, ..stream() }))
+            invalid_by(&of(asked, &RunResult { outcome: RunStatus::Cut, ..stream() }))
         };
         assert_eq!([cut(false), cut(true)], [Some(Gate::Work), None]);
         let long = Asked { window: Some(Nanos(3_000_000_000)), ..asked(Primary::Throughput) };

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
-use wb_net::language::{Action, Extent, Faults, Profile, Read, Variables, parse};
+use wb_net::language::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileDiagnostics, Variables, parse};
 
 use super::nodes::Nodes;
 use super::values::{Asked, Primary};
@@ -49,11 +49,11 @@ impl Default for Params {
 
 impl Params {
     /// What the profile says, or why it says nothing.
-    pub(super) fn read(&self) -> Result<Profile, String> {
+    pub(super) fn read(&self) -> Result<NetProfile, String> {
         let text = self.profile_text.as_deref().ok_or_else(|| self.unread())?;
         let variables = self.variables()?.into_iter().collect::<Variables>();
         let read = parse(&self.profile, text, &variables).map_err(|faults| first(&faults))?;
-        let Read { profile, .. } = read;
+        let ParsedProfile { profile, .. } = read;
         Ok(profile)
     }
 
@@ -107,7 +107,7 @@ impl Params {
 
     /// Whether the profile has windows of a length of their own, or is cut.
     pub(super) fn sets_duration(&self) -> bool {
-        let has_window = |profile: &Profile| {
+        let has_window = |profile: &NetProfile| {
             let parts = profile.groups.iter().flat_map(|group| &group.transactions);
             parts.map(|part| part.extent).any(|extent| matches!(extent, Extent::Window(_)))
         };
@@ -122,8 +122,8 @@ impl Params {
 }
 
 /// What is wrong with a profile first, and how to see the rest.
-fn first(faults: &Faults) -> String {
-    let all = faults.faults();
+fn first(faults: &ProfileDiagnostics) -> String {
+    let all = faults.diagnostics();
     let first = all.first().map(ToString::to_string).unwrap_or_default();
     let others = match all.len() {
         0 | 1 => String::new(),
@@ -132,14 +132,16 @@ fn first(faults: &Faults) -> String {
     format!("the profile `{}`: {first}{others}: `weighbridge net check` shows where", faults.source_name())
 }
 
-fn primary(profile: &Profile) -> Primary {
+fn primary(profile: &NetProfile) -> Primary {
     let parts = profile.groups.iter().flat_map(|group| &group.transactions);
-    let moves = |action: &Action| matches!(action, Action::Send(_) | Action::Receive(_) | Action::SendFiles(_));
+    let moves = |action: &FlowopAction| {
+        matches!(action, FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_))
+    };
     let any = parts.flat_map(|part| &part.flowops).any(|flowop| moves(&flowop.action));
     if any { Primary::Throughput } else { Primary::EmptyRounds }
 }
 
-fn seconds(profile: &Profile, min_time: Nanos) -> f64 {
+fn seconds(profile: &NetProfile, min_time: Nanos) -> f64 {
     let groups = profile.groups.iter().map(|group| {
         let window = |extent: Extent| match extent {
             Extent::Window(window) => window.as_secs_f64(),

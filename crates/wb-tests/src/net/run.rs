@@ -3,7 +3,7 @@
 use wb_agent::{Command, Ending, Finished};
 use wb_model::Placement;
 use wb_net::control::Token;
-use wb_net::result::Outcome;
+use wb_net::result::RunStatus;
 
 use super::nodes::Nodes;
 use super::server::{Server, TOKEN};
@@ -34,7 +34,7 @@ pub(crate) struct Workload {
 /// Starts the servers, runs the client with them, and sees that all of them end.
 pub(crate) async fn run(workload: &Workload, attempt: &mut Attempt) -> Result<(), Failure> {
     let at_client = workload.nodes.client(&attempt.site.placement, &attempt.site.facts).map_err(Failure::refused)?;
-    let token = Token::fresh().map_err(|error| Failure::refused(error.to_string()))?;
+    let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
     let mut servers = Vec::new();
     for number in 0..workload.hosts.len() {
         let site = attempt.site.server(number);
@@ -93,9 +93,9 @@ fn judge(finished: &Finished) -> Result<(), Failure> {
         return Err(Failure::crashed(format!("{PROGRAM}: what it printed is no result")));
     };
     match result.outcome {
-        Outcome::Completed | Outcome::Cut => Ok(()),
-        Outcome::Unsupported { why } => Err(Failure::refused(why)),
-        Outcome::Failed { why } | Outcome::Lost { why } => Err(Failure::crashed(format!("{PROGRAM}: {why}"))),
-        Outcome::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: somebody interrupted it"))),
+        RunStatus::Completed | RunStatus::Cut => Ok(()),
+        RunStatus::Unsupported { why } => Err(Failure::refused(why)),
+        RunStatus::Failed { why } | RunStatus::Lost { why } => Err(Failure::crashed(format!("{PROGRAM}: {why}"))),
+        RunStatus::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: somebody interrupted it"))),
     }
 }

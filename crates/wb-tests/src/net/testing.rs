@@ -7,10 +7,10 @@ use wb_model::outcome::Gate;
 use wb_model::{Nanos, Validity};
 use wb_net::engine::usage::Usage;
 use wb_net::result::{
-    FlowopResult, FlowopSide, GroupResult, IntervalLatency, Latency, Machine, Outcome, Percentiles, RunResult, Totals,
-    TransactionResult,
+    FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult, Percentiles, RunResult,
+    RunStatus, Totals, TransactionResult,
 };
-use wb_net::transport::Info;
+use wb_net::transport::ConnectionInfo;
 
 use super::values::{self, Asked, Primary};
 use crate::testing::folder;
@@ -26,7 +26,7 @@ pub(super) fn asked(primary: Primary) -> Asked {
 /// A second of two connections that moved 1000 MB.
 pub(super) fn stream() -> RunResult {
     let usage = |user_ms: u64| Usage { user_ns: user_ms * 1_000_000, system_ns: 250_000_000, ..Usage::default() };
-    let info = |retransmits| Info { connections: 2, retransmits, ..Info::default() };
+    let info = |retransmits| ConnectionInfo { connections: 2, retransmits, ..ConnectionInfo::default() };
     let group = GroupResult {
         name: "stream".to_owned(),
         strands: 2,
@@ -43,7 +43,7 @@ pub(super) fn stream() -> RunResult {
     RunResult {
         profile: "stream".to_owned(),
         seed: 1,
-        outcome: Outcome::Completed,
+        outcome: RunStatus::Completed,
         notes: vec!["a note".to_owned()],
         totals: totals(),
         groups: vec![group],
@@ -71,11 +71,11 @@ fn totals() -> Totals {
     }
 }
 
-fn latency(count: u64) -> Latency {
+fn latency(count: u64) -> LatencySummary {
     let at = 100;
     let percentiles =
         Percentiles { min_ns: at, p50_ns: at, p90_ns: at, p99_ns: at, p99_9_ns: at, p99_99_ns: at, max_ns: 200_000 };
-    Latency { count, mean_ns: 190_000.0, percentiles, histogram: HISTOGRAM.to_owned() }
+    LatencySummary { count, mean_ns: 190_000.0, percentiles, histogram: HISTOGRAM.to_owned() }
 }
 
 fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
@@ -112,8 +112,8 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
     }
 }
 
-fn machine(address: Option<String>) -> Machine {
-    Machine {
+fn machine(address: Option<String>) -> MachineResult {
+    MachineResult {
         name: "client".to_owned(),
         address,
         executor: "a thread per strand".to_owned(),

@@ -2,7 +2,7 @@
 
 use wb_model::{Class, Metric, Nanos};
 use wb_net::engine::usage::Usage;
-use wb_net::result::{GroupResult, Latency, Percentiles, RunResult, TransactionResult};
+use wb_net::result::{GroupResult, LatencySummary, Percentiles, RunResult, TransactionResult};
 
 use super::gates;
 use super::run::CLIENT;
@@ -55,7 +55,7 @@ pub(crate) fn metrics(primary: Primary) -> Vec<Metric> {
 const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p99.9", "p99.99"];
 
 /// In the order of [`LATENCIES`].
-fn times(latency: &Latency) -> [f64; LATENCIES.len()] {
+fn times(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
     let Percentiles { p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, .. } = latency.percentiles;
     let [p50, p90, p99, p99_9, p99_99] = [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns].map(|nanos| nanos as f64);
     [latency.mean_ns, p50, p90, p99, p99_9, p99_99]
@@ -145,7 +145,8 @@ fn latencies(measured: &mut Measured, interval: Nanos, result: &RunResult) -> Re
         let moves = group.transactions.iter().any(|part| part.data);
         let parts: Vec<&TransactionResult> = group.transactions.iter().filter(|part| part.data == moves).collect();
         for part in &parts {
-            let counts = |latency: &Option<Latency>| latency.as_ref().map_or(Ok(Vec::new()), Latency::counts);
+            let counts =
+                |latency: &Option<LatencySummary>| latency.as_ref().map_or(Ok(Vec::new()), LatencySummary::buckets);
             let seconds: Result<Vec<_>, String> = part.intervals.iter().map(|one| counts(&one.latency)).collect();
             let seconds = seconds.map_err(|why| Rejected::output(format!("{} of {}: {why}", part.name, group.name)))?;
             let title = if parts.len() > 1 { format!("{} {}", group.name, part.name) } else { group.name.clone() };

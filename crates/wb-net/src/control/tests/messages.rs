@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{channels, listening, meeting_at, tls_client, with_token};
-use crate::control::{Channel, ControlError, FrameError, Hello, Limits, PROTOCOL, hello, proof};
+use crate::control::{Channel, ControlError, ControlHello, ControlLimits, FrameError, PROTOCOL, hello, proof};
 
 #[tokio::test]
 async fn a_closed_channel_ends_cleanly() {
@@ -19,7 +19,7 @@ async fn a_peer_that_vanishes_is_not_a_clean_end() {
     let (mut server, client) = channels().await;
     drop(client);
     let end = server.recv::<Value>().await;
-    assert!(matches!(end, Err(ControlError::Lost { source: FrameError::Closed, .. })), "{end:?}");
+    assert!(matches!(end, Err(ControlError::ConnectionLost { source: FrameError::Closed, .. })), "{end:?}");
 }
 
 #[tokio::test]
@@ -61,8 +61,11 @@ async fn halves_live_in_different_tasks() {
 #[tokio::test]
 async fn a_message_longer_than_the_limit_is_not_sent_and_the_channel_lives_on() {
     let (mut server, mut client) = channels().await;
-    let refused = client.send(&"x".repeat(Limits::default().frame)).await;
-    assert!(matches!(refused, Err(ControlError::Lost { source: FrameError::TooLong { .. }, .. })), "{refused:?}");
+    let refused = client.send(&"x".repeat(ControlLimits::default().max_frame)).await;
+    assert!(
+        matches!(refused, Err(ControlError::ConnectionLost { source: FrameError::TooLong { .. }, .. })),
+        "{refused:?}"
+    );
     client.send("short").await.unwrap();
     assert_eq!(server.recv::<String>().await.unwrap().as_deref(), Some("short"));
 }
@@ -73,15 +76,15 @@ async fn a_message_of_another_form_is_named_and_the_next_one_is_read() {
     client.send("text").await.unwrap();
     client.send(&7).await.unwrap();
     let error = server.recv::<u32>().await.unwrap_err();
-    assert!(matches!(error, ControlError::Lost { source: FrameError::Unexpected { .. }, .. }), "{error:?}");
+    assert!(matches!(error, ControlError::ConnectionLost { source: FrameError::Unexpected { .. }, .. }), "{error:?}");
     assert_eq!(server.recv::<u32>().await.unwrap(), Some(7));
 }
 
 #[tokio::test]
 async fn another_version_is_refused_and_both_sides_name_both() {
-    let listener = listening(&with_token(), &Limits::default()).await;
+    let listener = listening(&with_token(), &ControlLimits::default()).await;
     let (client, peer) = (with_token(), listener.local_addr());
-    let newer = Hello { protocol: PROTOCOL + 1, program: "9.9.9\u{1b}[2J".into() };
+    let newer = ControlHello { protocol: PROTOCOL + 1, program: "9.9.9\u{1b}[2J".into() };
     let speak = async {
         let (mut frames, meeting) = tls_client(peer, &client).await;
         proof::authenticate(&mut frames, &meeting, &client).await.unwrap();
@@ -90,7 +93,7 @@ async fn another_version_is_refused_and_both_sides_name_both() {
     let serve = async { listener.accept().await.unwrap().handshake().await.unwrap_err() };
     let (at_server, at_client) = tokio::join!(serve, speak);
     for error in [&at_server, &at_client] {
-        let ControlError::Version { ours, theirs, .. } = error else { panic!("{error:?}") };
+        let ControlError::VersionMismatch { ours, theirs, .. } = error else { panic!("{error:?}") };
         assert_eq!(ours.protocol.abs_diff(theirs.protocol), 1);
     }
     assert!(at_server.to_string().contains("9.9.9\\u{1b}[2J"), "{at_server}");

@@ -1,21 +1,22 @@
 //! Two sides on the loopback, and those who come between.
 
+mod access;
 mod frames;
 mod messages;
-mod middle;
-mod strangers;
-mod who_gets_in;
+mod relay;
+mod unauthenticated;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
 
-use super::channel::Frames;
-use super::handshake::{Side, encrypt, meet};
-use super::proof::Meeting;
+use super::channel::FramedTls;
+use super::handshake::{HandshakeConfig, auth_context, encrypt};
+use super::proof::AuthContext;
 use super::{
-    Channel, ControlError, Credentials, Fingerprint, Identity, Limits, Listener, Role, Token, Trust, connect, tls,
+    Channel, ControlError, ControlLimits, ControlListener, Credentials, Fingerprint, Identity, Role, Token, Trust,
+    connect, tls,
 };
 
 const MOST: usize = 64 * 1024;
@@ -29,7 +30,7 @@ fn shared() -> Token {
 }
 
 fn with(trust: Trust) -> Credentials {
-    Credentials { identity: Identity::fresh().unwrap(), trust }
+    Credentials { identity: Identity::generate().unwrap(), trust }
 }
 
 fn with_token() -> Credentials {
@@ -38,14 +39,14 @@ fn with_token() -> Credentials {
 
 /// Two sides that trust each other's keys and nothing else
 fn pinned_to_each_other() -> (Credentials, Credentials) {
-    let (one, other) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let (one, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let pinned = |key: Fingerprint| Trust::Pinned(vec![key]);
     let (trust, other_trust) = (pinned(other.fingerprint()), pinned(one.fingerprint()));
     (Credentials { identity: one, trust }, Credentials { identity: other, trust: other_trust })
 }
 
-async fn listening(credentials: &Credentials, limits: &Limits) -> Listener {
-    Listener::bind(anywhere(), credentials, limits).await.unwrap()
+async fn listening(credentials: &Credentials, limits: &ControlLimits) -> ControlListener {
+    ControlListener::bind(anywhere(), credentials, limits).await.unwrap()
 }
 
 fn anywhere() -> SocketAddr {
@@ -56,12 +57,12 @@ fn anywhere() -> SocketAddr {
 type Outcome = (Result<Channel, ControlError>, Result<Channel, ControlError>);
 
 async fn meeting_of(server: &Credentials, client: &Credentials) -> Outcome {
-    let listener = listening(server, &Limits::default()).await;
+    let listener = listening(server, &ControlLimits::default()).await;
     meeting_at(&listener, client).await
 }
 
-async fn meeting_at(listener: &Listener, client: &Credentials) -> Outcome {
-    let limits = Limits::default();
+async fn meeting_at(listener: &ControlListener, client: &Credentials) -> Outcome {
+    let limits = ControlLimits::default();
     let serve = async { listener.accept().await?.handshake().await };
     tokio::join!(serve, connect(listener.local_addr(), client, &limits))
 }
@@ -72,16 +73,16 @@ async fn channels() -> (Channel, Channel) {
 }
 
 /// A client that goes no further than TLS
-async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (Frames<TcpStream>, Meeting) {
-    let side = Side::Client(Arc::new(tls::client(credentials).unwrap()));
+async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls<TcpStream>, AuthContext) {
+    let side = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
     let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, side).await.unwrap();
-    let meeting = meet(&stream, Role::Client, to).unwrap();
-    (Frames::new(stream, MOST), meeting)
+    let meeting = auth_context(&stream, Role::Client, to).unwrap();
+    (FramedTls::new(stream, MOST), meeting)
 }
 
 /// A server that goes no further than TLS
-async fn tls_server(stream: TcpStream, credentials: &Credentials) -> Frames<TcpStream> {
-    let side = Side::Server(Arc::new(tls::server(credentials).unwrap()));
+async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls<TcpStream> {
+    let side = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
     let peer = stream.peer_addr().unwrap();
-    Frames::new(encrypt(stream, peer, side).await.unwrap(), MOST)
+    FramedTls::new(encrypt(stream, peer, side).await.unwrap(), MOST)
 }

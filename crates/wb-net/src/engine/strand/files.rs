@@ -8,24 +8,24 @@ use std::{
     sync::Arc,
 };
 
-use super::{Context, Doing, Intent, Strand, Went, message};
-use crate::engine::{clock::Nanos, plan::FlowopPlan, sizes::Question, work::Side};
-use crate::language::{Call, FileSizes, Files, Message, SctpMessage, Size};
+use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, message};
+use crate::engine::{clock::Nanos, plan::FlowopPlan, protocol::Side, random::RandomKey};
+use crate::language::{FileSizes, Files, Message, MessageSize, SctpMessage, SyscallFamily};
 
 /// A file to send, or its size to receive.
 #[derive(Debug)]
-pub(super) struct Pick {
+pub(super) struct SelectedFile {
     file: Option<File>,
     size: u64,
 }
 
 /// The files of a group's flowops, by place. They are listed once, before anything is measured.
-pub(in crate::engine) type Listings = Arc<BTreeMap<u32, Vec<(PathBuf, u64)>>>;
+pub(in crate::engine) type FileLists = Arc<BTreeMap<u32, Vec<(PathBuf, u64)>>>;
 
 /// The regular files below a folder that can be read and hold something, in the order of their names.
 pub fn list(files: &Files) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
-    gather(Path::new(&files.dir), &mut found)?;
+    collect_files(Path::new(&files.dir), &mut found)?;
     found.sort();
     if found.is_empty() {
         return Err(io::Error::new(ErrorKind::NotFound, format!("{} holds no file that can be sent", files.dir)));
@@ -33,13 +33,13 @@ pub fn list(files: &Files) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(found)
 }
 
-fn gather(folder: &Path, found: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
+fn collect_files(folder: &Path, found: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
     for entry in std::fs::read_dir(folder).map_err(named)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            gather(&entry.path(), found)?;
+            collect_files(&entry.path(), found)?;
         } else if kind.is_file() {
             let size = entry.metadata()?.len();
             if size > 0 && File::open(entry.path()).is_ok() {
@@ -51,24 +51,34 @@ fn gather(folder: &Path, found: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
 }
 
 impl Strand {
-    pub(super) fn send_files(&mut self, flowop: &FlowopPlan, files: &Files, context: &mut Context<'_>) -> Went {
-        let (began, picks, offset) = match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::File { began, picks, offset } => (began, picks, offset),
-            _ => match self.pick_files(flowop, files) {
+    pub(super) fn send_files(
+        &mut self,
+        flowop: &FlowopPlan,
+        files: &Files,
+        context: &mut StrandContext<'_>,
+    ) -> StepResult {
+        let (began, picks, offset) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
+            StrandOperation::File { began, picks, offset } => (began, picks, offset),
+            _ => match self.open_files(flowop, files) {
                 Ok(picks) => (self.now, picks, 0),
-                Err(error) => return Went::Failed(error),
+                Err(error) => return StepResult::Failed(error),
             },
         };
         let chunk = files.chunk.filter(|_| files.count == 1);
         self.move_files(flowop, Side::Client, (began, picks, offset), chunk, context)
     }
 
-    pub(super) fn receive_files(&mut self, flowop: &FlowopPlan, sizes: &FileSizes, context: &mut Context<'_>) -> Went {
-        let (began, picks, offset) = match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::File { began, picks, offset } => (began, picks, offset),
+    pub(super) fn receive_files(
+        &mut self,
+        flowop: &FlowopPlan,
+        sizes: &FileSizes,
+        context: &mut StrandContext<'_>,
+    ) -> StepResult {
+        let (began, picks, offset) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
+            StrandOperation::File { began, picks, offset } => (began, picks, offset),
             _ => {
-                let picked = self.picked(flowop, sizes.count, sizes.sizes.len());
-                let picks = picked.map(|position| Pick { file: None, size: sizes.sizes[position] }).collect();
+                let picked = self.select_files(flowop, sizes.count, sizes.sizes.len());
+                let picks = picked.map(|position| SelectedFile { file: None, size: sizes.sizes[position] }).collect();
                 (self.now, picks, 0)
             }
         };
@@ -79,15 +89,17 @@ impl Strand {
         &mut self,
         flowop: &FlowopPlan,
         side: Side,
-        (began, picks, mut offset): (Nanos, Vec<Pick>, u64),
+        (began, picks, mut offset): (Nanos, Vec<SelectedFile>, u64),
         chunk: Option<u32>,
-        context: &mut Context<'_>,
-    ) -> Went {
-        let how = HOW;
+        context: &mut StrandContext<'_>,
+    ) -> StepResult {
+        let how = FILE_MESSAGE;
         let total: u64 = picks.iter().map(|pick| pick.size).sum();
-        let Some(open) = message::find(&mut self.open, flowop) else { return message::no_such(flowop) };
+        let Some(open) = message::find_connection(&mut self.open, flowop) else {
+            return message::not_connected(flowop);
+        };
         while offset < total {
-            let (pick, within) = at(&picks, offset);
+            let (pick, within) = locate(&picks, offset);
             let left = pick.size - within;
             let length = chunk.map_or(left, |chunk| left.min(u64::from(chunk))) as usize;
             let (moved, intent) = match &pick.file {
@@ -100,7 +112,7 @@ impl Strand {
             match moved {
                 Ok(0) => {
                     let what = "the connection or the file ended before the file's end";
-                    return Went::Failed(super::error(ErrorKind::UnexpectedEof, what));
+                    return StepResult::Failed(super::io_error(ErrorKind::UnexpectedEof, what));
                 }
                 Ok(moved) if intent == Intent::Send => {
                     open.sent += moved as u64;
@@ -111,46 +123,46 @@ impl Strand {
                     offset += moved as u64;
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    let wait = open.transport.waits(intent);
+                    let wait = open.transport.wait_condition(intent);
                     let done = self.signals.finish.load(std::sync::atomic::Ordering::Relaxed);
                     self.now = crate::engine::clock::now();
                     if self.is_over() || (done && intent == Intent::Send) {
-                        return Went::Over;
+                        return StepResult::TransactionOver;
                     }
-                    self.doing = Doing::File { began, picks, offset };
-                    return Went::Waits(wait);
+                    self.operation = StrandOperation::File { began, picks, offset };
+                    return StepResult::Wait(wait);
                 }
-                Err(error) => return Went::Failed(error),
+                Err(error) => return StepResult::Failed(error),
             }
         }
         let (sent, received) = if side == Side::Client { (total, 0) } else { (0, total) };
-        Went::Done { messages: 1, began, intended: None, sent, received }
+        StepResult::Done { messages: 1, began, intended: None, sent, received }
     }
 
-    fn pick_files(&self, flowop: &FlowopPlan, files: &Files) -> io::Result<Vec<Pick>> {
-        let found = self.files.get(&flowop.place).map_or(&[][..], Vec::as_slice);
-        self.picked(flowop, files.count, found.len())
+    fn open_files(&self, flowop: &FlowopPlan, files: &Files) -> io::Result<Vec<SelectedFile>> {
+        let found = self.files.get(&flowop.id).map_or(&[][..], Vec::as_slice);
+        self.select_files(flowop, files.count, found.len())
             .map(|position| {
                 let (path, size) = &found[position];
                 let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-                Ok(Pick { file: Some(File::open(path).map_err(named)?), size: *size })
+                Ok(SelectedFile { file: Some(File::open(path).map_err(named)?), size: *size })
             })
             .collect()
     }
 
-    fn picked(&self, flowop: &FlowopPlan, count: u32, of: usize) -> impl Iterator<Item = usize> {
+    fn select_files(&self, flowop: &FlowopPlan, count: u32, of: usize) -> impl Iterator<Item = usize> {
         let executions = flowop.flowop.executions();
-        let execution = self.at.round.wrapping_mul(executions).wrapping_add(self.at.execution);
-        let (seed, strand, place) = (self.seed, self.index, flowop.place);
+        let execution = self.position.round.wrapping_mul(executions).wrapping_add(self.position.execution);
+        let (seed, strand, place) = (self.seed, self.index, flowop.id);
         (0..u64::from(count)).map(move |which| {
             let execution = execution.wrapping_mul(u64::from(count)).wrapping_add(which);
-            Question { seed, strand, place, execution }.between(0, of as u64 - 1) as usize
+            RandomKey { seed, strand, flowop: place, execution }.uniform(0, of as u64 - 1) as usize
         })
     }
 }
 
 /// The file at an offset into all of them, and where in it that is.
-fn at(picks: &[Pick], offset: u64) -> (&Pick, u64) {
+fn locate(picks: &[SelectedFile], offset: u64) -> (&SelectedFile, u64) {
     let mut within = offset;
     let mut pick = &picks[0];
     for next in picks {
@@ -163,10 +175,10 @@ fn at(picks: &[Pick], offset: u64) -> (&Pick, u64) {
     (pick, within)
 }
 
-const HOW: Message = Message {
-    size: Size::Fixed(1),
+const FILE_MESSAGE: Message = Message {
+    size: MessageSize::Fixed(1),
     remote_size: None,
-    call: Call::SendRecv,
+    call: SyscallFamily::SendRecv,
     timeout: None,
     non_blocking: false,
     sctp: SctpMessage { stream: None, unordered: false, partial: None },

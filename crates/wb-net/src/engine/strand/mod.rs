@@ -3,11 +3,11 @@
 //! A strand is carried on by [`Strand::advance`] until it has to wait. Under a thread of its own its sockets block,
 //! so that this is in the kernel; under events it says what it waits for. All else is the same.
 
+mod connections;
+mod datagram_header;
+mod drain;
 pub mod files;
-mod header;
 mod message;
-mod open;
-mod settle;
 
 use std::{
     io,
@@ -18,47 +18,47 @@ use std::{
 };
 
 use self::{
-    files::{Listings, Pick},
-    message::Moving,
-    open::Open,
-    settle::Settling,
+    connections::OpenConnection,
+    drain::DrainState,
+    files::{FileLists, SelectedFile},
+    message::MessageTransfer,
 };
 use super::{
     clock::{self, Nanos},
-    counters::Counters,
     descriptors,
-    jots::{Jot, Jots, Of},
+    latencies::{LatencyBuffer, LatencyEntry, LatencyKind},
+    perf_counters::PerfCounters,
     plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan},
-    raw::RawLog,
-    tally::{Published, StrandTally, TransactionTally},
-    work::{Fault, Side, StrandTotals},
+    protocol::{EngineError, Side, StrandTotals},
+    raw_log::RawLog,
+    tally::{LiveCounters, StrandTally, TransactionTally},
 };
-use crate::language::{Action, Extent, Message};
-use crate::transport::{Info, Intent, Transport, Wait, ends::End};
+use crate::language::{Extent, FlowopAction, Message};
+use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, link::LinkEnd};
 
 /// A strand of a group.
 pub(super) struct Strand {
     pub(super) index: u32,
     side: Side,
     seed: u64,
-    deadline: Nanos,
+    datagram_timeout: Nanos,
     plan: Arc<GroupPlan>,
     /// By the place of the connect or accept.
-    ends: Vec<(u32, End)>,
-    files: Listings,
-    open: Vec<Open>,
+    ends: Vec<(u32, LinkEnd)>,
+    files: FileLists,
+    open: Vec<OpenConnection>,
     /// Connections opened so far, by host.
     opened: Vec<u32>,
-    at: At,
-    doing: Doing,
+    position: StrandPosition,
+    operation: StrandOperation,
     now: Nanos,
     own_thread: bool,
     /// What the kernel said of connections that are closed.
-    closed: Info,
+    closed_info: ConnectionInfo,
     /// Datagrams of connections that are closed, by host, sent and received.
-    gone: Vec<(u64, u64)>,
+    closed_datagrams: Vec<(u64, u64)>,
     /// What it takes in after a transaction.
-    settling: Settling,
+    drain: DrainState,
     /// Changes with every connection that is opened or closed.
     generation: u64,
     pub(super) signals: Arc<Signals>,
@@ -73,42 +73,42 @@ pub(super) struct Signals {
     /// The other side is done: end when nothing more can come.
     pub(super) finish: AtomicBool,
     /// With these totals.
-    pub(super) totals: std::sync::Mutex<Option<StrandTotals>>,
+    pub(super) peer_totals: std::sync::Mutex<Option<StrandTotals>>,
 }
 
 /// What a strand works with; strands of one executor share it.
-pub(super) struct Context<'a> {
+pub(super) struct StrandContext<'a> {
     pub(super) buffer: &'a mut [u8],
     pub(super) transactions: &'a mut [TransactionTally],
-    pub(super) published: &'a Published,
-    pub(super) jots: &'a mut Jots,
+    pub(super) published: &'a LiveCounters,
+    pub(super) latencies: &'a mut LatencyBuffer,
     pub(super) raw: Option<&'a mut RawLog>,
-    pub(super) counters: Option<&'a mut Counters>,
+    pub(super) counters: Option<&'a mut PerfCounters>,
     /// Whether CPU time is asked for around each execution.
-    pub(super) cpu: bool,
+    pub(super) measure_cpu: bool,
     /// Whether times are recorded.
     pub(super) record: bool,
 }
 
 /// How far a strand came.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum StrandStatus {
     /// It waits.
-    Wait(Wait),
+    Wait(WaitCondition),
     /// Others had no turn for long; it could go on.
     Yield,
     /// It is done with the transaction.
     Ended,
     /// It cannot go on.
-    Failed(Fault),
+    Failed(EngineError),
 }
 
 /// Where a strand is.
 #[derive(Debug, Clone, Copy, Default)]
-struct At {
+struct StrandPosition {
     transaction: usize,
     /// Whether it belongs to the data phase.
-    matters: bool,
+    is_data_phase: bool,
     round: u64,
     flowop: usize,
     execution: u64,
@@ -122,39 +122,39 @@ struct At {
     /// Of the flowop's first execution in this round.
     flowop_began: Nanos,
     /// Bytes moved in pieces in this round.
-    moved: u64,
+    piece_bytes: u64,
 }
 
 /// What a strand is in the middle of.
-enum Doing {
+enum StrandOperation {
     /// Nothing: the next execution has not begun.
-    Nothing,
+    Idle,
     /// It waits for the time that a rate sets.
     Pacing,
     /// A message.
-    Message(Moving),
+    Message(MessageTransfer),
     /// A file.
-    File { began: Nanos, picks: Vec<Pick>, offset: u64 },
+    File { began: Nanos, picks: Vec<SelectedFile>, offset: u64 },
     /// A connection that is being made.
     Connecting { began: Nanos, transport: Box<dyn Transport> },
     /// It waits for a connection.
     Accepting { began: Nanos },
     /// A connection that is being closed.
-    Closing { began: Nanos, open: Open },
+    Closing { began: Nanos, open: OpenConnection },
     /// It does nothing.
     Thinking { began: Nanos, until: Nanos },
 }
 
 /// How an execution went.
-enum Went {
+enum StepResult {
     /// To its end, with so many bytes sent and received.
     Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
     /// It waits.
-    Waits(Wait),
+    Wait(WaitCondition),
     /// The time of the flowop is up in the middle of it.
-    Left,
+    TimeUp,
     /// The transaction is over for this strand.
-    Over,
+    TransactionOver,
     /// A datagram did not come in time.
     Lost,
     /// It failed.
@@ -162,22 +162,22 @@ enum Went {
 }
 
 /// So many executions go by before others have their turn.
-const TURN: u32 = 64;
+const EXECUTIONS_PER_TURN: u32 = 64;
 
 /// Datagrams that have not come so long after the other side was done are lost.
-const QUIET: Nanos = 100_000_000;
+const DATAGRAM_GRACE: Nanos = 100_000_000;
 
 /// What a strand is made of.
-pub(super) struct Setup {
+pub(super) struct StrandConfig {
     pub(super) index: u32,
     pub(super) side: Side,
     pub(super) seed: u64,
     /// How long a client waits for a datagram where the profile does not say.
-    pub(super) deadline: Nanos,
+    pub(super) datagram_timeout: Nanos,
     pub(super) plan: Arc<GroupPlan>,
     /// By the place of the connect or accept.
-    pub(super) ends: Vec<(u32, End)>,
-    pub(super) files: Listings,
+    pub(super) ends: Vec<(u32, LinkEnd)>,
+    pub(super) files: FileLists,
     /// How many other machines there are.
     pub(super) hosts: usize,
     /// Whether it may block its thread.
@@ -185,25 +185,25 @@ pub(super) struct Setup {
 }
 
 impl Strand {
-    pub(super) fn new(setup: Setup) -> Self {
-        let Setup { index, side, seed, deadline, plan, ends, files, hosts, own_thread } = setup;
+    pub(super) fn new(setup: StrandConfig) -> Self {
+        let StrandConfig { index, side, seed, datagram_timeout, plan, ends, files, hosts, own_thread } = setup;
         Self {
             index,
             side,
             seed,
-            deadline,
+            datagram_timeout,
             plan,
             ends,
             files,
             open: Vec::new(),
             opened: vec![0; hosts.max(1)],
-            at: At::default(),
-            doing: Doing::Nothing,
+            position: StrandPosition::default(),
+            operation: StrandOperation::Idle,
             now: 0,
             own_thread,
-            closed: Info::default(),
-            gone: vec![(0, 0); hosts.max(1)],
-            settling: Settling::default(),
+            closed_info: ConnectionInfo::default(),
+            closed_datagrams: vec![(0, 0); hosts.max(1)],
+            drain: DrainState::default(),
             generation: 0,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },
@@ -211,100 +211,116 @@ impl Strand {
     }
 
     /// The end of a link of this strand.
-    pub(super) fn end_mut(&mut self, place: u32) -> Option<&mut End> {
+    pub(super) fn end_mut(&mut self, place: u32) -> Option<&mut LinkEnd> {
         self.ends.iter_mut().find(|(at, _)| *at == place).map(|(_, end)| end)
     }
 
     /// Connections from elsewhere that were dropped.
-    pub(super) fn refused(&self) -> u64 {
-        self.ends.iter().map(|(_, end)| end.refused()).sum()
+    pub(super) fn take_refused(&self) -> u64 {
+        self.ends.iter().map(|(_, end)| end.take_refused()).sum()
     }
 
     /// Makes ready to carry out a transaction in a window.
-    pub(super) fn begin(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
-        let matters = self.plan.matters(transaction);
-        self.at = At { transaction, matters, began, end, round_began: began, round_intended: began, ..At::default() };
-        self.doing = Doing::Nothing;
+    pub(super) fn begin_transaction(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
+        let matters = self.plan.is_data_phase(transaction);
+        self.position = StrandPosition {
+            transaction,
+            is_data_phase: matters,
+            began,
+            end,
+            round_began: began,
+            round_intended: began,
+            ..StrandPosition::default()
+        };
+        self.operation = StrandOperation::Idle;
     }
 
     /// Does what its connections need while it carries out nothing; says whether that has to be done again soon.
-    pub(super) fn tend(&mut self) -> bool {
+    pub(super) fn maintain(&mut self) -> bool {
         let mut again = false;
         for open in &mut self.open {
-            again |= open.transport.tend();
+            again |= open.transport.maintain();
         }
         again
     }
 
     /// Goes on until it has to wait.
-    pub(super) fn advance(&mut self, context: &mut Context<'_>) -> Step {
+    pub(super) fn advance(&mut self, context: &mut StrandContext<'_>) -> StrandStatus {
         self.now = clock::now();
         let plan = self.plan.clone();
-        let transaction = &plan.transactions[self.at.transaction];
-        let mut left = TURN;
-        if self.now < self.at.began && !self.signals.stop.load(Relaxed) {
-            return Step::Wait(Wait::until(self.at.began));
+        let transaction = &plan.transactions[self.position.transaction];
+        let mut left = EXECUTIONS_PER_TURN;
+        if self.now < self.position.began && !self.signals.stop.load(Relaxed) {
+            return StrandStatus::Wait(WaitCondition::until(self.position.began));
         }
         loop {
             if self.is_over() {
-                self.give_up();
-                return Step::Ended;
+                self.abandon_operation();
+                return StrandStatus::Ended;
             }
             if transaction.idle {
-                return self.at.end.map_or(Step::Ended, |end| Step::Wait(Wait::until(end)));
+                return self
+                    .position
+                    .end
+                    .map_or(StrandStatus::Ended, |end| StrandStatus::Wait(WaitCondition::until(end)));
             }
-            if self.at.flowop == 0 && self.at.execution == 0 && matches!(self.doing, Doing::Nothing | Doing::Pacing) {
-                match self.round_begins(transaction) {
-                    Begins::Now => {}
-                    Begins::At(point) => return Step::Wait(Wait::until(point)),
-                    Begins::Never => return Step::Ended,
+            if self.position.flowop == 0
+                && self.position.execution == 0
+                && matches!(self.operation, StrandOperation::Idle | StrandOperation::Pacing)
+            {
+                match self.begin_round(transaction) {
+                    RoundStart::Now => {}
+                    RoundStart::At(point) => return StrandStatus::Wait(WaitCondition::until(point)),
+                    RoundStart::Never => return StrandStatus::Ended,
                 }
             }
-            let flowop = &transaction.flowops[self.at.flowop];
-            if matches!(flowop.flowop.action, Action::Elsewhere) {
+            let flowop = &transaction.flowops[self.position.flowop];
+            if matches!(flowop.flowop.action, FlowopAction::Elsewhere) {
                 self.next_flowop(transaction, context);
                 continue;
             }
-            let before = context.cpu.then(clock::thread_cpu);
+            let before = context.measure_cpu.then(clock::thread_cpu_time);
             if let Some(counters) = context.counters.as_deref_mut() {
-                counters.begin();
+                counters.start();
             }
             let went = self.execute(flowop, context);
             if let Some(before) = before {
-                let tally = &mut context.transactions[self.at.transaction].flowops[self.at.flowop];
-                tally.cpu += clock::thread_cpu() - before;
+                let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
+                tally.cpu += clock::thread_cpu_time() - before;
             }
             if let Some(counters) = context.counters.as_deref_mut() {
-                counters.add(&mut context.transactions[self.at.transaction].flowops[self.at.flowop].counters);
+                counters.add_to(
+                    &mut context.transactions[self.position.transaction].flowops[self.position.flowop].counters,
+                );
             }
             match went {
-                Went::Done { messages, began, intended, sent, received } => {
+                StepResult::Done { messages, began, intended, sent, received } => {
                     self.now = clock::now();
-                    if self.at.end.is_some_and(|end| self.now > end) {
-                        return Step::Ended;
+                    if self.position.end.is_some_and(|end| self.now > end) {
+                        return StrandStatus::Ended;
                     }
                     // A datagram may have been another than the one that was waited for.
-                    let flowop = &transaction.flowops[self.at.flowop];
+                    let flowop = &transaction.flowops[self.position.flowop];
                     self.record(flowop, messages, (began, intended), (sent, received), context);
                     self.next_execution(flowop, transaction, (messages, sent + received), context);
                 }
-                Went::Waits(wait) => {
-                    let end = self.at.end.unwrap_or(Nanos::MAX);
+                StepResult::Wait(wait) => {
+                    let end = self.position.end.unwrap_or(Nanos::MAX);
                     let end = end.min(self.flowop_end(flowop).unwrap_or(Nanos::MAX));
-                    return Step::Wait(if end == Nanos::MAX { wait } else { wait.or_until(end) });
+                    return StrandStatus::Wait(if end == Nanos::MAX { wait } else { wait.or_until(end) });
                 }
-                Went::Left => self.next_flowop(transaction, context),
-                Went::Over => return Step::Ended,
-                Went::Lost => {
-                    context.transactions[self.at.transaction].flowops[self.at.flowop].timeouts += 1;
+                StepResult::TimeUp => self.next_flowop(transaction, context),
+                StepResult::TransactionOver => return StrandStatus::Ended,
+                StepResult::Lost => {
+                    context.transactions[self.position.transaction].flowops[self.position.flowop].timeouts += 1;
                     self.next_execution(flowop, transaction, (1, 0), context);
                 }
-                Went::Failed(error) => {
+                StepResult::Failed(error) => {
                     if !flowop.flowop.can_fail {
-                        return Step::Failed(self.fault(flowop, &error));
+                        return StrandStatus::Failed(self.engine_error(flowop, &error));
                     }
                     let number = error.raw_os_error().unwrap_or(0);
-                    let tally = &mut context.transactions[self.at.transaction].flowops[self.at.flowop];
+                    let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
                     *tally.errors.entry(number).or_default() += 1;
                     self.now = clock::now();
                     self.next_execution(flowop, transaction, (1, 0), context);
@@ -312,9 +328,9 @@ impl Strand {
             }
             left -= 1;
             if left == 0 {
-                left = TURN;
+                left = EXECUTIONS_PER_TURN;
                 if !self.own_thread {
-                    return Step::Yield;
+                    return StrandStatus::Yield;
                 }
             }
         }
@@ -326,89 +342,89 @@ impl Strand {
     }
 
     fn is_over(&self) -> bool {
-        self.signals.stop.load(Relaxed) || self.at.end.is_some_and(|end| self.now >= end)
+        self.signals.stop.load(Relaxed) || self.position.end.is_some_and(|end| self.now >= end)
     }
 
     /// Leaves what it is in the middle of; but a connection that is being made stays until the next transaction, when
     /// the other side does not wait for it any more.
-    fn give_up(&mut self) {
-        if !matches!(self.doing, Doing::Connecting { .. }) {
-            self.doing = Doing::Nothing;
+    fn abandon_operation(&mut self) {
+        if !matches!(self.operation, StrandOperation::Connecting { .. }) {
+            self.operation = StrandOperation::Idle;
         }
     }
 
-    fn round_begins(&mut self, transaction: &TransactionPlan) -> Begins {
+    fn begin_round(&mut self, transaction: &TransactionPlan) -> RoundStart {
         if let Extent::Iterations(rounds) = transaction.extent
-            && self.at.round >= rounds
+            && self.position.round >= rounds
         {
-            return Begins::Never;
+            return RoundStart::Never;
         }
         if let Some(period) = transaction.period {
             // From the number of the round, not from the last one: an open loop makes up for what it missed.
-            let intended = self.at.began + (self.at.round as f64 * period) as Nanos;
+            let intended = self.position.began + (self.position.round as f64 * period) as Nanos;
             if self.now < intended {
                 self.now = clock::now();
                 if self.now < intended {
-                    self.doing = Doing::Pacing;
-                    return Begins::At(intended);
+                    self.operation = StrandOperation::Pacing;
+                    return RoundStart::At(intended);
                 }
             }
-            self.at.round_intended = intended;
+            self.position.round_intended = intended;
         }
-        self.doing = Doing::Nothing;
-        self.at.round_began = self.now.max(self.at.began);
-        self.at.flowop_began = self.now;
-        Begins::Now
+        self.operation = StrandOperation::Idle;
+        self.position.round_began = self.now.max(self.position.began);
+        self.position.flowop_began = self.now;
+        RoundStart::Now
     }
 
-    fn execute(&mut self, flowop: &FlowopPlan, context: &mut Context<'_>) -> Went {
+    fn execute(&mut self, flowop: &FlowopPlan, context: &mut StrandContext<'_>) -> StepResult {
         match &flowop.flowop.action {
-            Action::Send(message) => self.send(flowop, message, context),
-            Action::Receive(message) => self.receive(flowop, message, context),
-            Action::Connect(endpoint) => self.connect(flowop, endpoint),
-            Action::Accept(_) => self.accept(flowop),
-            Action::Disconnect => self.disconnect(flowop),
-            Action::SendFiles(files) => self.send_files(flowop, files, context),
-            Action::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
-            Action::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            Action::Nop | Action::Elsewhere => {
-                Went::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
+            FlowopAction::Send(message) => self.send(flowop, message, context),
+            FlowopAction::Receive(message) => self.receive(flowop, message, context),
+            FlowopAction::Connect(endpoint) => self.connect(flowop, endpoint),
+            FlowopAction::Accept(_) => self.accept(flowop),
+            FlowopAction::Disconnect => self.disconnect(flowop),
+            FlowopAction::SendFiles(files) => self.send_files(flowop, files, context),
+            FlowopAction::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
+            FlowopAction::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
+            FlowopAction::Nop | FlowopAction::Elsewhere => {
+                StepResult::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
             }
         }
     }
 
-    fn think(&mut self, duration: Nanos, busy: bool) -> Went {
-        let (began, until) = match self.doing {
-            Doing::Thinking { began, until } => (began, until),
+    fn think(&mut self, duration: Nanos, busy: bool) -> StepResult {
+        let (began, until) = match self.operation {
+            StrandOperation::Thinking { began, until } => (began, until),
             _ => (self.now, self.now + duration),
         };
         if !busy {
             if self.now < until {
-                self.doing = Doing::Thinking { began, until };
-                return Went::Waits(Wait::until(until));
+                self.operation = StrandOperation::Thinking { began, until };
+                return StepResult::Wait(WaitCondition::until(until));
             }
         } else {
             while self.now < until {
                 std::hint::spin_loop();
                 self.now = clock::now();
                 if self.is_over() {
-                    return Went::Over;
+                    return StepResult::TransactionOver;
                 }
             }
         }
-        self.doing = Doing::Nothing;
-        Went::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
+        self.operation = StrandOperation::Idle;
+        StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
     }
 
     /// When an execution may start; remembers that it waits for it.
-    fn pace(&mut self, flowop: &FlowopPlan) -> Result<Option<Nanos>, Wait> {
+    fn intended_start(&mut self, flowop: &FlowopPlan) -> Result<Option<Nanos>, WaitCondition> {
         let Some(period) = flowop.period else { return Ok(None) };
-        let number = self.at.round.saturating_mul(flowop.flowop.executions()) + self.at.execution;
-        let intended = self.at.began + (number as f64 * period) as Nanos;
+        let number = self.position.round.saturating_mul(flowop.flowop.executions()) + self.position.execution;
+        let intended = self.position.began + (number as f64 * period) as Nanos;
         if self.now < intended {
             self.now = clock::now();
             if self.now < intended {
-                return Err(Wait::until(intended));
+                return Err(WaitCondition::until(intended));
             }
         }
         Ok(Some(intended))
@@ -421,13 +437,13 @@ impl Strand {
         messages: u64,
         (began, intended): (Nanos, Option<Nanos>),
         (sent, received): (u64, u64),
-        context: &mut Context<'_>,
+        context: &mut StrandContext<'_>,
     ) {
-        let tally = &mut context.transactions[self.at.transaction].flowops[self.at.flowop];
+        let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
         tally.count += messages;
         tally.bytes += sent + received;
         context.published.add(sent, received, messages);
-        if self.at.matters {
+        if self.position.is_data_phase {
             self.tally.operations += messages;
             self.tally.sent += sent;
             self.tally.received += received;
@@ -440,10 +456,13 @@ impl Strand {
             response.record(self.now.saturating_sub(intended));
             lag.record(began.saturating_sub(intended));
         }
-        let of = Of::Flowop { flowop: self.at.flowop as u32, messages: messages as u32 };
-        context.jots.jot(Jot { transaction: self.at.transaction as u32, of, nanos: service }, context.transactions);
+        let of = LatencyKind::Flowop { flowop: self.position.flowop as u32, messages: messages as u32 };
+        context.latencies.push(
+            LatencyEntry { transaction: self.position.transaction as u32, kind: of, nanos: service },
+            context.transactions,
+        );
         if let Some(raw) = context.raw.as_deref_mut() {
-            raw.add(self.now, self.index, flowop.place, service);
+            raw.push(self.now, self.index, flowop.id, service);
         }
     }
 
@@ -451,8 +470,8 @@ impl Strand {
         flowop
             .flowop
             .duration
-            .filter(|_| !matches!(flowop.flowop.action, Action::Think { .. }))
-            .map(|duration| self.at.flowop_began + clock::nanos(duration))
+            .filter(|_| !matches!(flowop.flowop.action, FlowopAction::Think { .. }))
+            .map(|duration| self.position.flowop_began + clock::nanos(duration))
     }
 
     #[inline]
@@ -461,16 +480,16 @@ impl Strand {
         flowop: &FlowopPlan,
         transaction: &TransactionPlan,
         (messages, bytes): (u64, u64),
-        context: &mut Context<'_>,
+        context: &mut StrandContext<'_>,
     ) {
-        self.doing = Doing::Nothing;
-        self.at.execution += messages;
-        self.at.moved += bytes;
+        self.operation = StrandOperation::Idle;
+        self.position.execution += messages;
+        self.position.piece_bytes += bytes;
         let done = match self.flowop_end(flowop) {
             Some(end) => self.now >= end,
             None => match flowop.executions {
                 Executions::AsWritten(executions) | Executions::InPieces { executions, .. } => {
-                    self.at.execution >= executions
+                    self.position.execution >= executions
                 }
             },
         };
@@ -479,48 +498,52 @@ impl Strand {
         }
     }
 
-    fn next_flowop(&mut self, transaction: &TransactionPlan, context: &mut Context<'_>) {
-        self.at.flowop += 1;
-        self.at.execution = 0;
-        self.at.moved = 0;
-        self.at.flowop_began = self.now;
-        if self.at.flowop == transaction.flowops.len() {
-            self.round_ends(transaction, context);
+    fn next_flowop(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
+        self.position.flowop += 1;
+        self.position.execution = 0;
+        self.position.piece_bytes = 0;
+        self.position.flowop_began = self.now;
+        if self.position.flowop == transaction.flowops.len() {
+            self.end_round(transaction, context);
         }
     }
 
-    fn round_ends(&mut self, transaction: &TransactionPlan, context: &mut Context<'_>) {
-        let took = self.now.saturating_sub(self.at.round_began);
-        if self.at.matters {
-            self.tally.round(took);
+    fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
+        let took = self.now.saturating_sub(self.position.round_began);
+        if self.position.is_data_phase {
+            self.tally.record_round(took);
         }
         if context.record {
-            let jot = Jot { transaction: self.at.transaction as u32, of: Of::Round { now: self.now }, nanos: took };
-            context.jots.jot(jot, context.transactions);
+            let jot = LatencyEntry {
+                transaction: self.position.transaction as u32,
+                kind: LatencyKind::Round { now: self.now },
+                nanos: took,
+            };
+            context.latencies.push(jot, context.transactions);
             if transaction.period.is_some()
-                && let tally = &mut context.transactions[self.at.transaction]
+                && let tally = &mut context.transactions[self.position.transaction]
                 && let (Some(response), Some(lag)) = (&mut tally.response, &mut tally.lag)
             {
-                response.record(self.now.saturating_sub(self.at.round_intended));
-                lag.record(self.at.round_began.saturating_sub(self.at.round_intended));
+                response.record(self.now.saturating_sub(self.position.round_intended));
+                lag.record(self.position.round_began.saturating_sub(self.position.round_intended));
             }
         }
-        self.at.flowop = 0;
-        self.at.round += 1;
+        self.position.flowop = 0;
+        self.position.round += 1;
         // Without a rate the next round begins where this one ended.
-        self.at.round_began = self.now;
+        self.position.round_began = self.now;
     }
 
-    fn fault(&self, flowop: &FlowopPlan, error: &io::Error) -> Fault {
-        let transaction = &self.plan.transactions[self.at.transaction].name;
-        Fault {
+    fn engine_error(&self, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
+        let transaction = &self.plan.transactions[self.position.transaction].name;
+        EngineError {
             place: Some(format!(
                 "{}, {transaction}, {} with {}",
                 self.plan.name,
                 flowop.flowop.name,
                 self.plan.host(flowop)
             )),
-            what: descriptors::words(error),
+            what: descriptors::describe_error(error),
             unsupported: matches!(
                 error.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT)
@@ -529,13 +552,13 @@ impl Strand {
     }
 }
 
-enum Begins {
+enum RoundStart {
     Now,
     At(Nanos),
     Never,
 }
 
 /// What went wrong, in the system's words where it has some.
-fn error(kind: io::ErrorKind, what: &str) -> io::Error {
+fn io_error(kind: io::ErrorKind, what: &str) -> io::Error {
     io::Error::new(kind, what)
 }

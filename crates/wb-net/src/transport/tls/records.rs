@@ -12,10 +12,10 @@ use rustls::{
     unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus},
 };
 
-use super::super::certificate::{NAME, explained};
+use super::super::certificate::{SERVER_NAME, to_io_error};
 
 /// So much is encrypted at once at most: four full records.
-const PART: usize = 1 << 16;
+const MAX_PLAINTEXT: usize = 1 << 16;
 
 /// Of a record: its type, a version and its length.
 const HEADER: usize = 5;
@@ -24,34 +24,34 @@ const HEADER: usize = 5;
 const RECORD_OVERHEAD: usize = HEADER + 1 + 16;
 
 /// The largest record as it goes over the wire.
-const RECORD: usize = HEADER + (1 << 14) + 256;
+const MAX_RECORD: usize = HEADER + (1 << 14) + 256;
 
 /// So much is read at once at most.
-const READ: usize = 4 * RECORD;
+const MAX_READ: usize = 4 * MAX_RECORD;
 
 /// Bytes in order, added behind and taken away in front.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct ByteQueue {
     bytes: Vec<u8>,
     from: usize,
     to: usize,
 }
 
-impl Queue {
+impl ByteQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    pub(super) fn filled(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
-    fn filled_mut(&mut self) -> &mut [u8] {
+    fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes[self.from..self.to]
     }
 
     /// Takes bytes away.
-    pub(super) fn drop_front(&mut self, count: usize) {
+    pub(super) fn consume(&mut self, count: usize) {
         self.from += count;
         if self.from == self.to {
             (self.from, self.to) = (0, 0);
@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// Room behind, for so many bytes at least.
-    pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
+    pub(super) fn reserve(&mut self, wanted: usize) -> &mut [u8] {
         if self.bytes.len() - self.to < wanted && self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);
@@ -71,82 +71,82 @@ impl Queue {
     }
 
     /// Says that so many bytes were put into the room.
-    pub(super) fn added(&mut self, count: usize) {
+    pub(super) fn commit(&mut self, count: usize) {
         self.to += count;
     }
 }
 
 /// Who we are.
-pub(super) enum Session {
-    Opener(UnbufferedClientConnection),
-    Taker(UnbufferedServerConnection),
+pub(super) enum TlsSession {
+    Connector(UnbufferedClientConnection),
+    Acceptor(UnbufferedServerConnection),
 }
 
 /// A connection without its socket.
-pub(super) struct Records {
-    session: Session,
+pub(super) struct RecordLayer {
+    session: TlsSession,
     /// What has come and is not decrypted yet.
-    pub(super) incoming: Queue,
+    pub(super) incoming: ByteQueue,
     /// What is encrypted and not sent yet.
-    pub(super) outgoing: Queue,
+    pub(super) outgoing: ByteQueue,
     /// What is decrypted and not fetched yet.
-    plain: Queue,
+    plain: ByteQueue,
     /// Whether the other side has said that it sends no more.
     pub(super) closed: bool,
     /// How much is asked of the socket at once; grows when that is there.
-    read: usize,
+    read_size: usize,
 }
 
 /// Where rustls stands.
-enum Stand {
+enum RecordStatus {
     /// It gave or took something, and goes on.
-    Moved,
+    Progressed,
     /// It can do nothing more until something comes.
-    Wants,
+    Blocked,
     /// The same, but it can encrypt.
-    Open,
+    Ready,
 }
 
-impl Records {
-    pub(super) fn opener(config: Arc<ClientConfig>) -> io::Result<Self> {
-        let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-        let session = UnbufferedClientConnection::new(config, name).map_err(|error| explained(&error))?;
-        Ok(Self::new(Session::Opener(session)))
+impl RecordLayer {
+    pub(super) fn connector(config: Arc<ClientConfig>) -> io::Result<Self> {
+        let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
+        let session = UnbufferedClientConnection::new(config, name).map_err(|error| to_io_error(&error))?;
+        Ok(Self::new(TlsSession::Connector(session)))
     }
 
-    pub(super) fn taker(config: Arc<ServerConfig>) -> io::Result<Self> {
-        let session = UnbufferedServerConnection::new(config).map_err(|error| explained(&error))?;
-        Ok(Self::new(Session::Taker(session)))
+    pub(super) fn acceptor(config: Arc<ServerConfig>) -> io::Result<Self> {
+        let session = UnbufferedServerConnection::new(config).map_err(|error| to_io_error(&error))?;
+        Ok(Self::new(TlsSession::Acceptor(session)))
     }
 
-    fn new(session: Session) -> Self {
-        let (incoming, outgoing, plain) = (Queue::default(), Queue::default(), Queue::default());
-        Self { session, incoming, outgoing, plain, closed: false, read: RECORD }
+    fn new(session: TlsSession) -> Self {
+        let (incoming, outgoing, plain) = (ByteQueue::default(), ByteQueue::default(), ByteQueue::default());
+        Self { session, incoming, outgoing, plain, closed: false, read_size: MAX_RECORD }
     }
 
     /// Goes on with the handshake as far as what has come allows; says whether it is done.
-    pub(super) fn shake_hands(&mut self) -> io::Result<bool> {
+    pub(super) fn handshake(&mut self) -> io::Result<bool> {
         loop {
-            match self.go_on(&mut [])? {
-                (Stand::Moved, _) => {}
-                (Stand::Wants, _) if self.closed => return Err(cut_short()),
-                (Stand::Wants, _) => return Ok(false),
-                (Stand::Open, _) => return Ok(true),
+            match self.process(&mut [])? {
+                (RecordStatus::Progressed, _) => {}
+                (RecordStatus::Blocked, _) if self.closed => return Err(truncated_error()),
+                (RecordStatus::Blocked, _) => return Ok(false),
+                (RecordStatus::Ready, _) => return Ok(true),
             }
         }
     }
 
     /// Room for what comes from the socket.
-    pub(super) fn room(&mut self) -> &mut [u8] {
-        let wanted = self.read;
-        let room = self.incoming.room(wanted);
+    pub(super) fn receive_buffer(&mut self) -> &mut [u8] {
+        let wanted = self.read_size;
+        let room = self.incoming.reserve(wanted);
         let length = room.len().min(wanted);
         &mut room[..length]
     }
 
     /// How much more has to come for the record that comes next, or for its header.
-    pub(super) fn left_of_record(&self) -> usize {
-        let mut rest = self.incoming.filled();
+    pub(super) fn remaining_in_record(&self) -> usize {
+        let mut rest = self.incoming.as_slice();
         loop {
             let &[_, _, _, high, low, ..] = rest else { return HEADER - rest.len() };
             let length = HEADER + usize::from(u16::from_be_bytes([high, low]));
@@ -159,22 +159,22 @@ impl Records {
     }
 
     /// So much of the room was filled.
-    pub(super) fn came(&mut self, count: usize) {
-        self.incoming.added(count);
-        if count == self.read {
-            self.read = (self.read * 2).min(READ);
+    pub(super) fn commit_received(&mut self, count: usize) {
+        self.incoming.commit(count);
+        if count == self.read_size {
+            self.read_size = (self.read_size * 2).min(MAX_READ);
         }
     }
 
     /// Decrypts what has come; 0 if that is less than a record.
     pub(super) fn decrypt(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let mut done = self.plain.filled().len().min(into.len());
-        into[..done].copy_from_slice(&self.plain.filled()[..done]);
-        self.plain.drop_front(done);
+        let mut done = self.plain.as_slice().len().min(into.len());
+        into[..done].copy_from_slice(&self.plain.as_slice()[..done]);
+        self.plain.consume(done);
         while done < into.len() && !self.closed && !self.incoming.is_empty() {
-            match self.go_on(&mut into[done..])? {
-                (Stand::Moved, moved) => done += moved,
-                (Stand::Wants | Stand::Open, _) => break,
+            match self.process(&mut into[done..])? {
+                (RecordStatus::Progressed, moved) => done += moved,
+                (RecordStatus::Blocked | RecordStatus::Ready, _) => break,
             }
         }
         Ok(done)
@@ -182,28 +182,28 @@ impl Records {
 
     /// Encrypts as much as is sent at once; says how much that was.
     pub(super) fn encrypt(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let part = &bytes[..bytes.len().min(PART)];
+        let part = &bytes[..bytes.len().min(MAX_PLAINTEXT)];
         let length = part.len() + part.len().div_ceil(1 << 14) * RECORD_OVERHEAD;
-        self.write(Write::Data(part), length)?;
+        self.write_records(WriteRequest::Data(part), length)?;
         Ok(part.len())
     }
 
     /// Says that no more will be sent.
-    pub(super) fn end(&mut self) -> io::Result<()> {
-        self.write(Write::End, 2 + RECORD_OVERHEAD)
+    pub(super) fn queue_close_notify(&mut self) -> io::Result<()> {
+        self.write_records(WriteRequest::CloseNotify, 2 + RECORD_OVERHEAD)
     }
 
-    fn write(&mut self, what: Write<'_>, room: usize) -> io::Result<()> {
+    fn write_records(&mut self, what: WriteRequest<'_>, room: usize) -> io::Result<()> {
         // Without anything that has come: what there is stays until it is asked for.
         let out = &mut self.outgoing;
         match &mut self.session {
-            Session::Opener(session) => loop {
-                if write(session.process_tls_records(&mut []), &what, room, out)? {
+            TlsSession::Connector(session) => loop {
+                if write_when_ready(session.process_tls_records(&mut []), &what, room, out)? {
                     return Ok(());
                 }
             },
-            Session::Taker(session) => loop {
-                if write(session.process_tls_records(&mut []), &what, room, out)? {
+            TlsSession::Acceptor(session) => loop {
+                if write_when_ready(session.process_tls_records(&mut []), &what, room, out)? {
                     return Ok(());
                 }
             },
@@ -211,63 +211,67 @@ impl Records {
     }
 
     /// One step of rustls; says how many bytes went to `into`.
-    fn go_on(&mut self, into: &mut [u8]) -> io::Result<(Stand, usize)> {
+    fn process(&mut self, into: &mut [u8]) -> io::Result<(RecordStatus, usize)> {
         let Self { session, incoming, outgoing, plain, closed, .. } = self;
-        let came = incoming.filled_mut();
+        let came = incoming.as_mut_slice();
         let (discard, stand) = match session {
-            Session::Opener(session) => step(session.process_tls_records(came), outgoing, plain, closed, into),
-            Session::Taker(session) => step(session.process_tls_records(came), outgoing, plain, closed, into),
+            TlsSession::Connector(session) => {
+                process_status(session.process_tls_records(came), outgoing, plain, closed, into)
+            }
+            TlsSession::Acceptor(session) => {
+                process_status(session.process_tls_records(came), outgoing, plain, closed, into)
+            }
         };
-        incoming.drop_front(discard);
-        stand.inspect_err(|_| self.say_why())
+        incoming.consume(discard);
+        stand.inspect_err(|_| self.queue_alert())
     }
 
     /// What rustls wants the other side to know of an error.
-    fn say_why(&mut self) {
+    fn queue_alert(&mut self) {
         let (out, mut none) = (&mut self.outgoing, [0; 0]);
-        let (mut plain, mut closed) = (Queue::default(), false);
+        let (mut plain, mut closed) = (ByteQueue::default(), false);
         // It says it once, and then the error again.
-        let _: (usize, io::Result<(Stand, usize)>) = match &mut self.session {
-            Session::Opener(session) => {
-                step(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
+        let _: (usize, io::Result<(RecordStatus, usize)>) = match &mut self.session {
+            TlsSession::Connector(session) => {
+                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
             }
-            Session::Taker(session) => {
-                step(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
+            TlsSession::Acceptor(session) => {
+                process_status(session.process_tls_records(&mut []), out, &mut plain, &mut closed, &mut none)
             }
         };
     }
 
     /// The session, of which no bytes are left here.
-    pub(super) fn into_session(self) -> Option<Session> {
+    pub(super) fn into_session(self) -> Option<TlsSession> {
         let nothing_left = self.incoming.is_empty() && self.outgoing.is_empty() && self.plain.is_empty();
         nothing_left.then_some(self.session)
     }
 }
 
-enum Write<'a> {
+enum WriteRequest<'a> {
     Data(&'a [u8]),
-    End,
+    CloseNotify,
 }
 
 /// Writes when rustls is ready to; says whether it was.
-fn write<Data>(
+fn write_when_ready<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
-    what: &Write<'_>,
+    what: &WriteRequest<'_>,
     room: usize,
-    out: &mut Queue,
+    out: &mut ByteQueue,
 ) -> io::Result<bool> {
-    match status.state.map_err(|error| explained(&error))? {
+    match status.state.map_err(|error| to_io_error(&error))? {
         ConnectionState::WriteTraffic(mut traffic) => {
             let mut room = room;
             loop {
-                let into = out.room(room);
+                let into = out.reserve(room);
                 let written = match what {
-                    Write::Data(bytes) => traffic.encrypt(bytes, into),
-                    Write::End => traffic.queue_close_notify(into),
+                    WriteRequest::Data(bytes) => traffic.encrypt(bytes, into),
+                    WriteRequest::CloseNotify => traffic.queue_close_notify(into),
                 };
                 match written {
                     Ok(written) => {
-                        out.added(written);
+                        out.commit(written);
                         return Ok(true);
                     }
                     // It has to send something before, such as a change of keys.
@@ -276,19 +280,19 @@ fn write<Data>(
                 }
             }
         }
-        ConnectionState::Closed if matches!(what, Write::End) => Ok(true),
+        ConnectionState::Closed if matches!(what, WriteRequest::CloseNotify) => Ok(true),
         ConnectionState::Closed => Err(io::ErrorKind::BrokenPipe.into()),
-        state => handle(state, out).map(|_| false),
+        state => handle_common_state(state, out).map(|_| false),
     }
 }
 
-fn step<Data>(
+fn process_status<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
-    out: &mut Queue,
-    plain: &mut Queue,
+    out: &mut ByteQueue,
+    plain: &mut ByteQueue,
     closed: &mut bool,
     into: &mut [u8],
-) -> (usize, io::Result<(Stand, usize)>) {
+) -> (usize, io::Result<(RecordStatus, usize)>) {
     let UnbufferedStatus { mut discard, state, .. } = status;
     let stand = match state {
         Ok(ConnectionState::ReadTraffic(mut traffic)) => match traffic.next_record() {
@@ -296,33 +300,33 @@ fn step<Data>(
                 discard += record.discard;
                 let (now, later) = record.payload.split_at(record.payload.len().min(into.len()));
                 into[..now.len()].copy_from_slice(now);
-                plain.room(later.len())[..later.len()].copy_from_slice(later);
-                plain.added(later.len());
-                Ok((Stand::Moved, now.len()))
+                plain.reserve(later.len())[..later.len()].copy_from_slice(later);
+                plain.commit(later.len());
+                Ok((RecordStatus::Progressed, now.len()))
             }
-            Some(Err(error)) => Err(explained(&error)),
-            None => Ok((Stand::Moved, 0)),
+            Some(Err(error)) => Err(to_io_error(&error)),
+            None => Ok((RecordStatus::Progressed, 0)),
         },
         Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
             *closed = true;
-            Ok((Stand::Wants, 0))
+            Ok((RecordStatus::Blocked, 0))
         }
-        Ok(state) => handle(state, out).map(|stand| (stand, 0)),
-        Err(error) => Err(explained(&error)),
+        Ok(state) => handle_common_state(state, out).map(|stand| (stand, 0)),
+        Err(error) => Err(to_io_error(&error)),
     };
     (discard, stand)
 }
 
 /// What is the same whether one reads or writes.
-fn handle<Data>(state: ConnectionState<'_, '_, Data>, out: &mut Queue) -> io::Result<Stand> {
+fn handle_common_state<Data>(state: ConnectionState<'_, '_, Data>, out: &mut ByteQueue) -> io::Result<RecordStatus> {
     match state {
         ConnectionState::EncodeTlsData(mut data) => {
-            let mut room = RECORD;
+            let mut room = MAX_RECORD;
             loop {
-                match data.encode(out.room(room)) {
+                match data.encode(out.reserve(room)) {
                     Ok(written) => {
-                        out.added(written);
-                        return Ok(Stand::Moved);
+                        out.commit(written);
+                        return Ok(RecordStatus::Progressed);
                     }
                     Err(EncodeError::InsufficientSize(more)) => room = more.required_size,
                     Err(error) => return Err(io::Error::other(error)),
@@ -332,56 +336,56 @@ fn handle<Data>(state: ConnectionState<'_, '_, Data>, out: &mut Queue) -> io::Re
         ConnectionState::TransmitTlsData(data) => {
             // It is in the queue, in order.
             data.done();
-            Ok(Stand::Moved)
+            Ok(RecordStatus::Progressed)
         }
-        ConnectionState::WriteTraffic(_) => Ok(Stand::Open),
-        ConnectionState::BlockedHandshake => Ok(Stand::Wants),
+        ConnectionState::WriteTraffic(_) => Ok(RecordStatus::Ready),
+        ConnectionState::BlockedHandshake => Ok(RecordStatus::Blocked),
         state => Err(io::Error::other(format!("TLS is in a state that is not expected: {state:?}"))),
     }
 }
 
 /// The connection ended in the middle.
-pub(super) fn cut_short() -> io::Error {
+pub(super) fn truncated_error() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut, without the end that TLS announces")
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::super::certificate::{connects, identity},
+        super::super::certificate::{client_config, server_certificate},
         *,
     };
 
-    fn pair() -> (Records, Records) {
-        let identity = identity().expect("a certificate");
+    fn pair() -> (RecordLayer, RecordLayer) {
+        let identity = server_certificate().expect("a certificate");
         let (mut accepts, mut connects) =
-            (identity.accepts().expect("valid"), connects(identity.fingerprint.clone()).expect("valid"));
+            (identity.server_config().expect("valid"), client_config(identity.fingerprint.clone()).expect("valid"));
         (accepts.enable_secret_extraction, connects.enable_secret_extraction) = (true, true);
-        let opener = Records::opener(Arc::new(connects)).expect("it begins");
-        (opener, Records::taker(Arc::new(accepts)).expect("it begins"))
+        let opener = RecordLayer::connector(Arc::new(connects)).expect("it begins");
+        (opener, RecordLayer::acceptor(Arc::new(accepts)).expect("it begins"))
     }
 
     /// Moves at most so many bytes at once, and of handshakes no more than the next record.
-    fn carry(from: &mut Records, to: &mut Records, part: usize, by_record: bool) {
+    fn carry(from: &mut RecordLayer, to: &mut RecordLayer, part: usize, by_record: bool) {
         while !from.outgoing.is_empty() {
-            let limit = if by_record { to.left_of_record() } else { usize::MAX };
-            let length = from.outgoing.filled().len().min(part).min(limit);
-            let room = to.room();
+            let limit = if by_record { to.remaining_in_record() } else { usize::MAX };
+            let length = from.outgoing.as_slice().len().min(part).min(limit);
+            let room = to.receive_buffer();
             let length = length.min(room.len());
-            room[..length].copy_from_slice(&from.outgoing.filled()[..length]);
-            to.came(length);
-            from.outgoing.drop_front(length);
+            room[..length].copy_from_slice(&from.outgoing.as_slice()[..length]);
+            to.commit_received(length);
+            from.outgoing.consume(length);
             if by_record {
-                to.shake_hands().expect("it goes on");
+                to.handshake().expect("it goes on");
             }
         }
     }
 
-    fn shake_hands(opener: &mut Records, taker: &mut Records, part: usize, by_record: bool) {
+    fn shake_hands(opener: &mut RecordLayer, taker: &mut RecordLayer, part: usize, by_record: bool) {
         for _ in 0..4 {
-            let done = opener.shake_hands().expect("it goes on");
+            let done = opener.handshake().expect("it goes on");
             carry(opener, taker, part, by_record);
-            if taker.shake_hands().expect("it goes on") && done {
+            if taker.handshake().expect("it goes on") && done {
                 return;
             }
             carry(taker, opener, part, by_record);
@@ -399,11 +403,11 @@ mod tests {
             while received.len() < bytes.len() {
                 sent += opener.encrypt(&bytes[sent..]).expect("it can");
                 while !opener.outgoing.is_empty() {
-                    let (room, filled) = (taker.room(), opener.outgoing.filled());
+                    let (room, filled) = (taker.receive_buffer(), opener.outgoing.as_slice());
                     let length = part.min(room.len()).min(filled.len());
                     room[..length].copy_from_slice(&filled[..length]);
-                    taker.came(length);
-                    opener.outgoing.drop_front(length);
+                    taker.commit_received(length);
+                    opener.outgoing.consume(length);
                     let mut into = [0; 3000];
                     loop {
                         match taker.decrypt(&mut into).expect("it can") {
@@ -422,7 +426,7 @@ mod tests {
         let (mut opener, mut taker) = pair();
         shake_hands(&mut opener, &mut taker, usize::MAX, false);
         opener.encrypt(b"last").expect("it can");
-        opener.end().expect("it can");
+        opener.queue_close_notify().expect("it can");
         carry(&mut opener, &mut taker, usize::MAX, false);
         let mut into = [0; 3];
         assert_eq!(taker.decrypt(&mut into).expect("it can"), 3);

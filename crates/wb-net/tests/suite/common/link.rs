@@ -10,33 +10,33 @@ use wb_net::{
     language::{Endpoint, Protocol},
     transport::{
         Transport,
-        address::Place,
-        door::Doors,
-        ends::{Announcement, End, Part, Terms},
+        address::HostAddress,
+        link::{Announcement, LinkConfig, LinkEnd, LinkRole},
+        listener::SharedListeners,
     },
 };
 
 /// An end that does not block, on the loopback interface.
-pub fn end(endpoint: &Endpoint, part: Part, repeated: bool) -> io::Result<End> {
-    let doors = Doors::new(None).expect("an event descriptor");
+pub fn end(endpoint: &Endpoint, part: LinkRole, repeated: bool) -> io::Result<LinkEnd> {
+    let doors = SharedListeners::new(None).expect("an event descriptor");
     // Shared doors take connections for as long as this is held: until the test's process ends.
     std::mem::forget(doors.clone());
-    End::prepare(&Terms {
+    LinkEnd::prepare(&LinkConfig {
         endpoint,
         part,
-        here: here(endpoint),
+        local: here(endpoint),
         repeated,
         strands: 1,
         blocking: false,
         receive_timeout: None,
-        doors: &doors,
+        listeners: &doors,
     })
 }
 
-fn here(endpoint: &Endpoint) -> Place {
+fn here(endpoint: &Endpoint) -> HostAddress {
     match endpoint.protocol {
-        Protocol::Vsock => Place::Vsock(1),
-        _ => Place::Ip(Ipv4Addr::LOCALHOST.into()),
+        Protocol::Vsock => HostAddress::Vsock(1),
+        _ => HostAddress::Ip(Ipv4Addr::LOCALHOST.into()),
     }
 }
 
@@ -45,28 +45,28 @@ pub fn link(
     endpoint: &Endpoint,
     repeated: bool,
     change: impl Fn(Announcement) -> Announcement,
-) -> io::Result<(End, End)> {
-    let mut opener = end(endpoint, Part::Opener, repeated)?;
-    let mut taker = end(endpoint, Part::Taker, repeated)?;
-    opener.meet(change(taker.announcement()), here(endpoint))?;
-    taker.meet(opener.announcement(), here(endpoint))?;
+) -> io::Result<(LinkEnd, LinkEnd)> {
+    let mut opener = end(endpoint, LinkRole::Connector, repeated)?;
+    let mut taker = end(endpoint, LinkRole::Acceptor, repeated)?;
+    opener.set_peer(change(taker.announcement()), here(endpoint))?;
+    taker.set_peer(opener.announcement(), here(endpoint))?;
     Ok((opener, taker))
 }
 
 pub type Made = io::Result<Box<dyn Transport>>;
 
 /// One connection as both ends see it.
-pub fn connect((opener, taker): &mut (End, End)) -> (Made, Made) {
+pub fn connect((opener, taker): &mut (LinkEnd, LinkEnd)) -> (Made, Made) {
     let mut one: Option<Made> = None;
     let mut other: Option<Made> = None;
-    let (mut opening, mut taking) = (Some(opener.open().expect("it can begin")), None);
+    let (mut opening, mut taking) = (Some(opener.connect().expect("it can begin")), None);
     let began = Instant::now();
     while (one.is_none() || other.is_none()) && began.elapsed() < Duration::from_secs(2) {
         if let Some(transport) = opening.take() {
             go_on(transport, &mut opening, &mut one);
         }
         if other.is_none() && taking.is_none() {
-            taking = taker.take().ok();
+            taking = taker.accept().ok();
         }
         if let Some(transport) = taking.take() {
             go_on(transport, &mut taking, &mut other);

@@ -9,23 +9,23 @@ use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
 use tokio::sync::mpsc::unbounded_channel;
 use wb_net::{
     engine::{
-        report::Report,
-        site::Site,
-        work::{Assignment, Order, Places, Progress, Settings, Side},
+        local::LocalEngine,
+        protocol::{Assignment, EngineCommand, EngineProgress, HostAddresses, Settings, Side},
+        report::EngineReport,
     },
     language::*,
-    session::coordinate::{Ended, News, Observer, Party, coordinate},
-    transport::address::Place,
+    session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate},
+    transport::address::HostAddress,
 };
 
 pub const WINDOW: Extent = Extent::Window(Duration::from_millis(300));
 
 struct Nobody;
 
-impl Observer for Nobody {
-    fn progress(&mut self, _: Option<&str>, _: Progress) {}
-    fn transaction(&mut self, _: usize, _: usize) {}
-    fn raw(&mut self, _: &[wb_net::engine::raw::RawTime]) {}
+impl RunObserver for Nobody {
+    fn on_progress(&mut self, _: Option<&str>, _: EngineProgress) {}
+    fn on_transaction(&mut self, _: usize, _: usize) {}
+    fn on_latencies(&mut self, _: &[wb_net::engine::raw_log::LatencyRecord]) {}
 }
 
 pub fn endpoint(protocol: Protocol) -> Box<Endpoint> {
@@ -44,7 +44,7 @@ pub fn endpoint(protocol: Protocol) -> Box<Endpoint> {
     })
 }
 
-pub fn flowop(name: &str, action: Action) -> Flowop {
+pub fn flowop(name: &str, action: FlowopAction) -> Flowop {
     Flowop {
         name: name.to_owned(),
         action,
@@ -58,11 +58,11 @@ pub fn flowop(name: &str, action: Action) -> Flowop {
     }
 }
 
-pub fn message(size: Size) -> Message {
+pub fn message(size: MessageSize) -> Message {
     Message {
         size,
         remote_size: None,
-        call: Call::ReadWrite,
+        call: SyscallFamily::ReadWrite,
         timeout: None,
         non_blocking: false,
         sctp: SctpMessage::default(),
@@ -70,11 +70,11 @@ pub fn message(size: Size) -> Message {
 }
 
 pub fn send(size: u32) -> Flowop {
-    flowop("write", Action::Send(message(Size::Fixed(size))))
+    flowop("write", FlowopAction::Send(message(MessageSize::Fixed(size))))
 }
 
 pub fn receive(size: u32) -> Flowop {
-    flowop("read", Action::Receive(message(Size::Fixed(size))))
+    flowop("read", FlowopAction::Receive(message(MessageSize::Fixed(size))))
 }
 
 pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
@@ -82,39 +82,43 @@ pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
 }
 
 /// Connect, this, disconnect.
-pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> Profile {
+pub fn profile(strands: u32, protocol: Protocol, middle: Transaction) -> NetProfile {
     let once = |flowop| transaction(Extent::Iterations(1), vec![flowop]);
     let transactions = vec![
-        once(flowop("connect", Action::Connect(endpoint(protocol)))),
+        once(flowop("connect", FlowopAction::Connect(endpoint(protocol)))),
         middle,
-        once(flowop("disconnect", Action::Disconnect)),
+        once(flowop("disconnect", FlowopAction::Disconnect)),
     ];
-    Profile {
+    NetProfile {
         name: "test".to_owned(),
         groups: vec![Group { name: "Group0".to_owned(), strands, kind: StrandKind::Thread, transactions }],
     }
 }
 
-pub fn mirrored(profile: &Profile) -> Profile {
+pub fn mirrored(profile: &NetProfile) -> NetProfile {
     let mut mirror = profile.clone();
     for flowop in mirror.groups.iter_mut().flat_map(|group| &mut group.transactions).flat_map(|t| &mut t.flowops) {
         flowop.action = match flowop.action.clone() {
-            Action::Connect(endpoint) => Action::Accept(endpoint),
-            Action::Accept(endpoint) => Action::Connect(endpoint),
-            Action::Send(message) => Action::Receive(message),
-            Action::Receive(message) => Action::Send(message),
+            FlowopAction::Connect(endpoint) => FlowopAction::Accept(endpoint),
+            FlowopAction::Accept(endpoint) => FlowopAction::Connect(endpoint),
+            FlowopAction::Send(message) => FlowopAction::Receive(message),
+            FlowopAction::Receive(message) => FlowopAction::Send(message),
             same => same,
         };
     }
     mirror
 }
 
-pub fn run(profile: &Profile, settings: &Settings) -> (Ended, Report, Report) {
-    run_at(profile, settings, Place::Ip(Ipv4Addr::LOCALHOST.into()))
+pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineReport, EngineReport) {
+    run_at(profile, settings, HostAddress::Ip(Ipv4Addr::LOCALHOST.into()))
 }
 
 /// With both sides at a place.
-pub fn run_at(profile: &Profile, settings: &Settings, here: Place) -> (Ended, Report, Report) {
+pub fn run_at(
+    profile: &NetProfile,
+    settings: &Settings,
+    here: HostAddress,
+) -> (RunOutcome, EngineReport, EngineReport) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut ended = runtime.block_on(async {
         let (tell, events) = unbounded_channel();
@@ -122,15 +126,16 @@ pub fn run_at(profile: &Profile, settings: &Settings, here: Place) -> (Ended, Re
             [(None, Side::Client, profile.clone()), (Some("there".to_owned()), Side::Server, mirrored(profile))];
         let parties = parties.into_iter().enumerate().map(|(position, (host, side, profile))| {
             let tell = tell.clone();
-            let site = Site::start(move |event| tell.send((position, News::Event(event))).is_ok()).expect("a thread");
+            let site = LocalEngine::start(move |event| tell.send((position, ParticipantEvent::Event(event))).is_ok())
+                .expect("a thread");
             let strands = profile.groups.iter().map(|group| 0..group.strands).collect();
-            let hosts = BTreeMap::from([("there".to_owned(), Places { here, there: here })]);
+            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { here, there: here })]);
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };
-            Party { host, assignment, order: Box::new(move |order: Order| site.order(order)) }
+            Participant { host, assignment, send: Box::new(move |order: EngineCommand| site.send(order)) }
         });
         coordinate(profile, parties.collect(), events, None, std::future::pending(), &mut Nobody).await
     });
-    assert_eq!(ended.fault, None);
+    assert_eq!(ended.failure, None);
     let server = ended.reports.pop().flatten().expect("the server reports");
     let client = ended.reports.pop().flatten().expect("the client reports");
     (ended, client, server)

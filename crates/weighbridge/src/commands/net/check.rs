@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Display, path::Path};
 
-use wb_net::language::{self, Check, Profile, Variables};
-use wb_net::support::Lack;
+use wb_net::language::{self, NetProfile, ProfileCheck, Variables};
+use wb_net::support::UnsupportedFeature;
 
 use super::super::print_text;
 use crate::cli::net::CheckArgs;
@@ -17,16 +17,16 @@ pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> 
     for file in &args.files {
         let name = file.display();
         match read(file, &args.var) {
-            Ok(Check::Fine { notes, variables, .. }) => {
+            Ok(ProfileCheck::Valid { notes, variables, .. }) => {
                 print_text(&format!("{name}: fine\n{}{}", told(&notes), told(&unused(&variables, &args.var))))?;
             }
-            Ok(Check::Lacks { notes, lacks, variables, .. }) => {
+            Ok(ProfileCheck::Unsupported { notes, lacks, variables, .. }) => {
                 let lacks: String = lacks.iter().map(lacked).collect();
                 let notes = [told(&notes), told(&unused(&variables, &args.var))].concat();
                 print_text(&format!("{name}: this kernel cannot do all of it\n{lacks}{notes}"))?;
                 exit = if exit == Exit::Fine { Exit::FellShort } else { exit };
             }
-            Ok(Check::Wrong(faults)) => {
+            Ok(ProfileCheck::Invalid(faults)) => {
                 Error::Profile(faults).tell(console);
                 exit = Exit::Error;
             }
@@ -39,8 +39,8 @@ pub(super) fn check(args: &CheckArgs, console: &Console) -> Result<Exit, Error> 
     Ok(exit)
 }
 
-fn lacked(lack: &Lack) -> String {
-    let places: Vec<String> = lack.places.iter().map(ToString::to_string).collect();
+fn lacked(lack: &UnsupportedFeature) -> String {
+    let places: Vec<String> = lack.flowops.iter().map(ToString::to_string).collect();
     let help = lack.help.as_ref().map(|help| format!("  help: {help}\n")).unwrap_or_default();
     format!("  {lack} ({})\n{help}", places.join(", "))
 }
@@ -49,10 +49,10 @@ fn told<N: Display>(notes: &[N]) -> String {
     notes.iter().map(|note| format!("  note: {note}\n")).collect()
 }
 
-fn read(file: &Path, vars: &[(String, String)]) -> Result<Check, Error> {
+fn read(file: &Path, vars: &[(String, String)]) -> Result<ProfileCheck, Error> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|source| Error::File { path: name.clone(), source })?;
-    let text = language::text_of(&name, &bytes)?;
+    let text = language::decode_text(&name, &bytes)?;
     Ok(language::check(&name, text, &variables(vars)))
 }
 
@@ -75,14 +75,14 @@ fn variables(given: &[(String, String)]) -> Variables {
 }
 
 /// A profile that is to be run, and what is to be known of it.
-pub(super) fn profile(file: &Path, vars: &[(String, String)]) -> Result<(Profile, Vec<String>), Error> {
+pub(super) fn profile(file: &Path, vars: &[(String, String)]) -> Result<(NetProfile, Vec<String>), Error> {
     match read(file, vars)? {
-        Check::Fine { profile, notes, variables } => {
+        ProfileCheck::Valid { profile, notes, variables } => {
             let notes = notes.iter().map(ToString::to_string).chain(unused(&variables, vars));
             Ok((profile, notes.collect()))
         }
-        Check::Wrong(faults) => Err(faults.into()),
-        Check::Lacks { lacks, .. } => {
+        ProfileCheck::Invalid(faults) => Err(faults.into()),
+        ProfileCheck::Unsupported { lacks, .. } => {
             let what: Vec<String> = lacks.iter().map(ToString::to_string).collect();
             let way_out = lacks.iter().find_map(|lack| lack.help.clone());
             Err(Error::FellShort {

@@ -6,11 +6,11 @@ use std::{
 };
 
 use wb_net::{
-    engine::{clock, raw::RawTime, work::Progress},
-    language::{Action, Extent, Profile, Transaction},
+    engine::{clock, protocol::EngineProgress, raw_log::LatencyRecord},
+    language::{Extent, FlowopAction, NetProfile, Transaction},
     mirror,
     result::{ProgressPoint, RunResult},
-    session::{client::Run, coordinate::Observer},
+    session::{client::ClientRun, coordinator::RunObserver},
 };
 use wb_report::net::live::{Tick, begins, line};
 
@@ -30,7 +30,7 @@ pub(super) enum Telling {
 
 /// Tells of progress and keeps response times.
 pub(super) struct Live<'a> {
-    profile: &'a Profile,
+    profile: &'a NetProfile,
     telling: Telling,
     began: u64,
     data_began: Option<u64>,
@@ -52,14 +52,14 @@ pub(super) struct Live<'a> {
 #[derive(Default)]
 struct Party {
     /// What was told of it last.
-    told: Option<Progress>,
+    told: Option<EngineProgress>,
     /// What is to be told next, and when it came.
-    next: Option<(Progress, u64)>,
+    next: Option<(EngineProgress, u64)>,
 }
 
 impl<'a> Live<'a> {
     /// Nothing has happened yet.
-    pub(super) fn new(run: &'a Run, telling: Telling, responses: Option<&'a mut Responses>) -> Self {
+    pub(super) fn new(run: &'a ClientRun, telling: Telling, responses: Option<&'a mut Responses>) -> Self {
         let profile = &run.profile;
         Self {
             profile,
@@ -171,8 +171,8 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Observer for Live<'_> {
-    fn progress(&mut self, host: Option<&str>, progress: Progress) {
+impl RunObserver for Live<'_> {
+    fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress) {
         let on = self.data_began.is_some() && self.is_on();
         let waits = self.parties.get(&host.map(str::to_owned)).is_some_and(|party| party.next.is_some());
         if on && waits && self.telling != Telling::Stamped {
@@ -192,7 +192,7 @@ impl Observer for Live<'_> {
         }
     }
 
-    fn transaction(&mut self, group: usize, transaction: usize) {
+    fn on_transaction(&mut self, group: usize, transaction: usize) {
         if let Some(running) = self.running.get_mut(group) {
             *running = transaction;
         }
@@ -222,7 +222,7 @@ impl Observer for Live<'_> {
         }
     }
 
-    fn raw(&mut self, times: &[RawTime]) {
+    fn on_latencies(&mut self, times: &[LatencyRecord]) {
         if let Some(responses) = &mut self.responses {
             responses.keep(self.began, times);
         }
@@ -230,12 +230,15 @@ impl Observer for Live<'_> {
 }
 
 /// Whether a transaction is part of the data phase: it moves data, or none does.
-fn is_data(profile: &Profile, transaction: &Transaction) -> bool {
+fn is_data(profile: &NetProfile, transaction: &Transaction) -> bool {
     let moves = |transaction: &Transaction| {
         transaction.flowops.iter().any(|flowop| {
             matches!(
                 flowop.action,
-                Action::Send(_) | Action::Receive(_) | Action::SendFiles(_) | Action::ReceiveFiles(_)
+                FlowopAction::Send(_)
+                    | FlowopAction::Receive(_)
+                    | FlowopAction::SendFiles(_)
+                    | FlowopAction::ReceiveFiles(_)
             )
         })
     };

@@ -11,7 +11,7 @@ mod trust;
 
 use std::{io, process::Command, sync::Arc};
 
-use wb_net::engine::team::{ChildCommand, serve_child};
+use wb_net::engine::engine_set::{ChildCommandFactory, run_child};
 
 use crate::cli::net::NetCommand;
 use crate::console::Console;
@@ -33,14 +33,14 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
         NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
         NetCommand::Site => {
-            serve_child().map_err(|error| Error::Kernel(error.to_string()))?;
+            run_child().map_err(|error| Error::Kernel(error.to_string()))?;
             Ok(Exit::Fine)
         }
     }
 }
 
 /// How processes for strands are made: of this program.
-fn child() -> ChildCommand {
+fn child() -> ChildCommandFactory {
     Arc::new(|| -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["net", "site"]);

@@ -1,25 +1,25 @@
 //! How a run ended, in words and as an exit status.
 
-use wb_net::result::Outcome;
-use wb_net::session::client::RunError;
+use wb_net::result::RunStatus;
+use wb_net::session::client::ClientError;
 
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Tells why a run did not go to its end. One that was cut did what was asked of it.
-pub(super) fn tell(outcome: &Outcome, console: &Console) -> Exit {
+pub(super) fn tell(outcome: &RunStatus, console: &Console) -> Exit {
     let (what, help) = match outcome {
-        Outcome::Completed | Outcome::Cut => return Exit::Fine,
-        Outcome::Interrupted => {
+        RunStatus::Completed | RunStatus::Cut => return Exit::Fine,
+        RunStatus::Interrupted => {
             crate::console::tell!("interrupted: the figures are of what was done until then");
             return Exit::Interrupted;
         }
-        Outcome::Unsupported { why } => {
+        RunStatus::Unsupported { why } => {
             (why, "run it where the kernel can do this, or take what needs it out of the profile")
         }
-        Outcome::Failed { why } => (why, way_on(why)),
-        Outcome::Lost { why } => {
+        RunStatus::Failed { why } => (why, way_on(why)),
+        RunStatus::Lost { why } => {
             (why, "look at what `weighbridge net serve` said there; figures are of what came back")
         }
     };
@@ -35,17 +35,17 @@ fn way_on(why: &str) -> &'static str {
 }
 
 /// Why a run could not begin.
-pub(super) fn not_begun(error: &RunError) -> Error {
+pub(super) fn not_begun(error: &ClientError) -> Error {
     let help = match error {
-        RunError::Unresolved { host, .. } => {
+        ClientError::Unresolved { host, .. } => {
             format!("say where it is: --server {host}=ADDRESS; or correct the name")
         }
-        RunError::Server { host, .. } => format!(
+        ClientError::Server { host, .. } => format!(
             "`weighbridge net serve` must run there, with the same token; --port or --server {host}=ADDRESS:PORT says \
              where else it listens"
         ),
-        RunError::Files(_) => "name a folder with files in `dir=`".to_owned(),
-        RunError::Thread(_) => "raise the limit of processes (`ulimit -u`)".to_owned(),
+        ClientError::Files(_) => "name a folder with files in `dir=`".to_owned(),
+        ClientError::Thread(_) => "raise the limit of processes (`ulimit -u`)".to_owned(),
     };
     Error::Usage { what: error.to_string(), help }
 }

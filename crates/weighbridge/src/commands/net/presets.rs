@@ -1,10 +1,10 @@
 //! The presets: workloads for whoever writes no profile.
 
 use wb_net::{
-    language::{LARGEST_DATAGRAM, Profile, Protocol, StrandKind},
-    presets::{self, Setup},
-    result::{Outcome, RunResult},
-    support::lacks,
+    language::{MAX_UDP_PAYLOAD, NetProfile, Protocol, StrandKind},
+    presets::{self, PresetConfig},
+    result::{RunResult, RunStatus},
+    support::unsupported_features,
 };
 use wb_report::net::{self, Combination};
 
@@ -36,7 +36,7 @@ impl Preset {
         matches!(self, Self::Stream | Self::Maerts | Self::Bidirec)
     }
 
-    fn profile(self, setup: &Setup, size: u32, response: u32) -> Profile {
+    fn profile(self, setup: &PresetConfig, size: u32, response: u32) -> NetProfile {
         match self {
             Self::Stream => presets::stream(setup, size),
             Self::Maerts => presets::maerts(setup, size),
@@ -74,11 +74,11 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
         if matches!(how.telling, Telling::Lines { .. }) {
             print_text(&format!("{title}\n"))?;
         }
-        let result = match lacks(&profile).first() {
+        let result = match unsupported_features(&profile).first() {
             Some(lack) => RunResult::unsupported(&profile, lack.to_string()),
             None => measure(profile, flags, how, responses.as_mut())?,
         };
-        let is_over = result.outcome == Outcome::Interrupted;
+        let is_over = result.outcome == RunStatus::Interrupted;
         results.push((*point, result));
         if is_over {
             break;
@@ -94,7 +94,7 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
         write_xml(path, &results)?;
     }
     // What is so for several is told once.
-    let mut outcomes: Vec<&Outcome> = Vec::new();
+    let mut outcomes: Vec<&RunStatus> = Vec::new();
     for result in &results {
         if !outcomes.contains(&&result.outcome) {
             outcomes.push(&result.outcome);
@@ -160,28 +160,28 @@ fn points(preset: Preset, args: &PresetArgs) -> Vec<Point> {
 fn check_sizes(points: &[Point], args: &PresetArgs) -> Result<(), Error> {
     let of_point = |point: &Point| {
         let largest = point.size.0.max(args.response_size.map_or(0, |size| size.0));
-        (point.protocol == Protocol::Udp && largest > LARGEST_DATAGRAM).then_some(largest)
+        (point.protocol == Protocol::Udp && largest > MAX_UDP_PAYLOAD).then_some(largest)
     };
     let Some(bytes) = points.iter().find_map(of_point) else { return Ok(()) };
     Err(Error::Usage {
         what: format!("a message of {bytes} bytes does not fit into a datagram of UDP"),
-        help: format!("at most {LARGEST_DATAGRAM} bytes fit: choose a smaller size with -l"),
+        help: format!("at most {MAX_UDP_PAYLOAD} bytes fit: choose a smaller size with -l"),
     })
 }
 
-fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> Profile {
-    let setup = Setup {
+fn profile(preset: Preset, args: &PresetArgs, host: &str, point: &Point) -> NetProfile {
+    let setup = PresetConfig {
         protocol: point.protocol,
         instances: point.instances,
         runtime: args.runtime,
         window: args.window.map(|window| window.0),
         kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
-        ..Setup::new(host)
+        ..PresetConfig::new(host)
     };
     preset.profile(&setup, point.size.0, args.response_size.unwrap_or(point.size).0)
 }
 
-fn title(profile: &Profile, host: &str, point: &Point, args: &PresetArgs) -> String {
+fn title(profile: &NetProfile, host: &str, point: &Point, args: &PresetArgs) -> String {
     let connections = wb_model::counted(point.instances as usize, "connection");
     let protocol = point.protocol.name();
     let seconds = args.runtime.as_secs_f64();

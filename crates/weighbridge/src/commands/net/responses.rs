@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wb_net::{engine::raw::RawTime, language::Profile};
+use wb_net::{engine::raw_log::LatencyRecord, language::NetProfile};
 
 use crate::error::Error;
 
@@ -32,7 +32,7 @@ impl Responses {
     }
 
     /// What follows is of this profile; a title is for several in one file.
-    pub(super) fn begin(&mut self, profile: &Profile, title: Option<&str>) {
+    pub(super) fn begin(&mut self, profile: &NetProfile, title: Option<&str>) {
         let names = profile.groups.iter().map(|group| {
             let flowops = group.transactions.iter().flat_map(|transaction| &transaction.flowops);
             (plain(&group.name), flowops.map(|flowop| flowop.name.clone()).collect())
@@ -45,7 +45,7 @@ impl Responses {
     }
 
     /// Writes these down.
-    pub(super) fn keep(&mut self, began: u64, times: &[RawTime]) {
+    pub(super) fn keep(&mut self, began: u64, times: &[LatencyRecord]) {
         for time in times {
             let Some((group, flowops)) = self.names.get(time.group as usize) else { continue };
             let Some(flowop) = flowops.get(time.place as usize) else { continue };

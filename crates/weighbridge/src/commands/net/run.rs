@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use wb_net::{
-    control::Limits,
-    engine::{self, work::Settings},
-    language::Profile,
+    control::ControlLimits,
+    engine::{self, protocol::Settings},
+    language::NetProfile,
     mirror::hosts,
     result::RunResult,
-    session::client::Run,
+    session::client::ClientRun,
 };
 use wb_report::net::{self, Wanted};
 
@@ -86,21 +86,21 @@ pub(super) fn telling(flags: &CommonFlags, names: bool, console: &Console) -> Te
 
 /// Makes a run of a profile.
 pub(super) fn measure(
-    profile: Profile,
+    profile: NetProfile,
     flags: &CommonFlags,
     how: How,
     responses: Option<&mut Responses>,
 ) -> Result<RunResult, Error> {
     let notes = idle_servers(&profile, &flags.server);
-    let run = Run {
+    let run = ClientRun {
         profile,
         servers: flags.server.iter().cloned().collect(),
         port: how.port,
         credentials: trust::credentials(&flags.trust)?,
-        limits: Limits {
-            connect: flags.connect_timeout.into(),
-            handshake: flags.connect_timeout.into(),
-            ..Limits::default()
+        limits: ControlLimits {
+            connect_timeout: flags.connect_timeout.into(),
+            handshake_timeout: flags.connect_timeout.into(),
+            ..ControlLimits::default()
         },
         settings: settings(flags, how.bare)?,
         limit: flags.max_duration.map(Into::into),
@@ -109,7 +109,7 @@ pub(super) fn measure(
         child: child(),
     };
     let mut live = Live::new(&run, how.telling, responses);
-    let made = runtime()?.block_on(run.make(ended(), &mut live));
+    let made = runtime()?.block_on(run.execute(ended(), &mut live));
     let made = made.map_err(|error| not_begun(&error))?;
     let mut result = RunResult::new(&run, made);
     result.notes.splice(0..0, notes);
@@ -118,7 +118,7 @@ pub(super) fn measure(
 }
 
 /// Servers of hosts that the profile does not have: perhaps misspelt ones.
-fn idle_servers(profile: &Profile, servers: &[(String, String)]) -> Vec<String> {
+fn idle_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<String> {
     let hosts = hosts(profile);
     let idle = servers.iter().filter(|(name, _)| !hosts.contains(name));
     idle.map(|(name, _)| format!("`--server {name}=…` is of no host of the profile; it has {}", hosts.join(", ")))
@@ -134,10 +134,10 @@ pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error>
 fn settings(flags: &CommonFlags, bare: bool) -> Result<Settings, Error> {
     let mut counters = flags.events.clone();
     if counters.is_empty() && flags.counters {
-        counters = engine::USUAL.map(str::to_owned).to_vec();
+        counters = engine::DEFAULT_EVENTS.map(str::to_owned).to_vec();
     }
     if let Err(why) = engine::probe(&counters) {
-        let counted = engine::EVENTS.iter().filter(|event| engine::probe(&[(**event).to_owned()]).is_ok());
+        let counted = engine::SUPPORTED_EVENTS.iter().filter(|event| engine::probe(&[(**event).to_owned()]).is_ok());
         let counted: Vec<&str> = counted.copied().collect();
         let help = match counted.as_slice() {
             [] => "leave -e and -E away: none can be counted here".to_owned(),

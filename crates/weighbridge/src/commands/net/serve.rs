@@ -10,10 +10,10 @@ use std::{
 };
 
 use wb_net::{
-    control::{Limits, Listener},
+    control::{ControlLimits, ControlListener},
     session::{
         limits::SessionLimits,
-        server::{Server, ServerNews},
+        server::{Server, ServerEvent},
     },
 };
 
@@ -32,7 +32,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
             sessions: args.max_sessions,
             strands: args.max_strands,
             memory: args.max_memory.0,
-            time: Duration::from_nanos(args.max_time.0),
+            duration: Duration::from_nanos(args.max_time.0),
             ports: args.data_ports.clone(),
             ..SessionLimits::default()
         },
@@ -42,7 +42,7 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
     let address = SocketAddr::new(args.listen, args.port);
     let (quiet, once) = (console.quiet, args.once);
     runtime()?.block_on(async {
-        let listener = Listener::bind(address, &credentials, &Limits::default()).await;
+        let listener = ControlListener::bind(address, &credentials, &ControlLimits::default()).await;
         let listener = listener.map_err(|error| Error::Usage {
             what: error.to_string(),
             help: "choose another address with --listen or another port with --port".to_owned(),
@@ -53,20 +53,22 @@ pub(super) fn serve(args: &ServeArgs, console: &Console) -> Result<Exit, Error> 
         let over = done.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
         let under_way = sessions.clone();
-        let tell = move |news: ServerNews| {
+        let tell = move |news: ServerEvent| {
             match &news {
-                ServerNews::Begun(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
-                ServerNews::Over(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
-                ServerNews::Refused(..) => {}
+                ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
+                ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
+                ServerEvent::Refused(..) => {}
             }
             if !quiet {
                 match &news {
-                    ServerNews::Refused(from, error) => crate::console::tell!("{from}: refused: {error}"),
-                    ServerNews::Begun(from, key) => crate::console::tell!("{from}: begins, with the key {key}"),
-                    ServerNews::Over(from, how) => crate::console::tell!("{from}: {how}"),
+                    ServerEvent::Refused(from, error) => crate::console::tell!("{from}: refused: {error}"),
+                    ServerEvent::SessionStarted(from, key) => {
+                        crate::console::tell!("{from}: begins, with the key {key}")
+                    }
+                    ServerEvent::SessionEnded(from, how) => crate::console::tell!("{from}: {how}"),
                 }
             }
-            if once && matches!(news, ServerNews::Over(..)) {
+            if once && matches!(news, ServerEvent::SessionEnded(..)) {
                 over.notify_one();
             }
         };

@@ -14,7 +14,7 @@ const VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
 
 /// Prints a fresh token.
 pub(super) fn token() -> Result<Exit, Error> {
-    let token = Token::fresh().map_err(|error| Error::Kernel(error.to_string()))?;
+    let token = Token::generate().map_err(|error| Error::Kernel(error.to_string()))?;
     print_text(&format!("{}\n", token.reveal()))?;
     Ok(Exit::Fine)
 }
@@ -52,7 +52,7 @@ pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
     };
     let identity = match &flags.identity {
         Some(file) => Identity::load_or_create(file),
-        None => Identity::fresh(),
+        None => Identity::generate(),
     };
     Ok(Credentials { identity: identity.map_err(|error| Error::Kernel(error.to_string()))?, trust })
 }

@@ -1,0 +1,134 @@
+//! The gate: how many unproven connections there are at once, in all and per host.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::limits::ControlLimits;
+
+#[derive(Debug)]
+pub(super) struct HandshakeLimiter {
+    active: Mutex<ActiveHandshakes>,
+    max_total: usize,
+    max_per_host: usize,
+}
+
+#[derive(Debug, Default)]
+struct ActiveHandshakes {
+    total: usize,
+    by_host: HashMap<IpAddr, usize>,
+    rejected: u64,
+}
+
+/// A place inside the gate, given back when dropped
+#[derive(Debug)]
+pub(super) struct HandshakePermit {
+    limiter: Arc<HandshakeLimiter>,
+    host: IpAddr,
+}
+
+impl HandshakeLimiter {
+    pub(super) fn new(limits: &ControlLimits) -> Arc<Self> {
+        Arc::new(Self {
+            active: Mutex::default(),
+            max_total: limits.half_open,
+            max_per_host: limits.half_open_per_host,
+        })
+    }
+
+    /// A place for a connection from here, unless there is none left
+    pub(super) fn try_acquire(self: &Arc<Self>, from: IpAddr) -> Option<HandshakePermit> {
+        let host = host_key(from);
+        let mut inside = self.lock();
+        let here = inside.by_host.get(&host).copied().unwrap_or(0);
+        if inside.total >= self.max_total || here >= self.max_per_host {
+            inside.rejected += 1;
+            return None;
+        }
+        inside.total += 1;
+        inside.by_host.insert(host, here + 1);
+        Some(HandshakePermit { limiter: Arc::clone(self), host })
+    }
+
+    pub(super) fn rejected_count(&self) -> u64 {
+        self.lock().rejected
+    }
+
+    /// Counts stay right whatever panicked elsewhere
+    fn lock(&self) -> MutexGuard<'_, ActiveHandshakes> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HandshakePermit {
+    fn drop(&mut self) {
+        let mut inside = self.limiter.lock();
+        inside.total -= 1;
+        match inside.by_host.get_mut(&self.host) {
+            Some(here) if *here > 1 => *here -= 1,
+            // The map holds nobody who is not inside, so strangers cannot grow it.
+            _ => drop(inside.by_host.remove(&self.host)),
+        }
+    }
+}
+
+/// What stands for one host: an IPv4 address however written, or the /64 in which an IPv6 host picks its addresses
+fn host_key(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(half_open: usize, half_open_per_host: usize) -> Arc<HandshakeLimiter> {
+        HandshakeLimiter::new(&ControlLimits { half_open, half_open_per_host, ..ControlLimits::default() })
+    }
+
+    fn from(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn a_place_is_free_again_once_it_is_left() {
+        let gate = gate(1, 1);
+        let place = gate.try_acquire(from("10.0.0.1")).unwrap();
+        assert!(gate.try_acquire(from("10.0.0.2")).is_none());
+        drop(place);
+        assert!(gate.try_acquire(from("10.0.0.2")).is_some());
+        assert_eq!(gate.rejected_count(), 1);
+    }
+
+    #[test]
+    fn one_host_cannot_take_all_places() {
+        let gate = gate(8, 2);
+        let taken = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.try_acquire(from(address)).unwrap());
+        assert!(gate.try_acquire(from("10.0.0.1")).is_none());
+        assert!(gate.try_acquire(from("10.0.0.2")).is_some());
+        drop(taken);
+        assert!(gate.try_acquire(from("10.0.0.1")).is_some());
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_host() {
+        let gate = gate(8, 1);
+        let _taken = gate.try_acquire(from("2001:db8::1")).unwrap();
+        assert!(gate.try_acquire(from("2001:db8::ffff:1")).is_none());
+        assert!(gate.try_acquire(from("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn nobody_who_has_left_is_remembered() {
+        let gate = gate(8, 8);
+        drop((
+            gate.try_acquire(from("10.0.0.1")),
+            gate.try_acquire(from("10.0.0.1")),
+            gate.try_acquire(from("10.0.0.2")),
+        ));
+        assert!(gate.lock().by_host.is_empty());
+        assert_eq!(gate.lock().total, 0);
+    }
+}

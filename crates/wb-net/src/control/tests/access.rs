@@ -1,0 +1,113 @@
+//! Tokens and pins, right and wrong, on either side.
+
+use super::{Outcome, meeting_of, pinned_to_each_other, shared, token, with, with_token};
+use crate::control::{ControlError, ControlHello, ControlLimits, Credentials, Role, Trust, connect};
+
+async fn talk_both_ways((server, client): Outcome) {
+    let (mut server, mut client) = (server.unwrap(), client.unwrap());
+    client.send("from the client").await.unwrap();
+    server.send("from the server").await.unwrap();
+    assert_eq!(server.recv::<String>().await.unwrap().as_deref(), Some("from the client"));
+    assert_eq!(client.recv::<String>().await.unwrap().as_deref(), Some("from the server"));
+}
+
+#[tokio::test]
+async fn the_same_token_lets_both_talk() {
+    talk_both_ways(meeting_of(&with_token(), &with_token()).await).await;
+}
+
+#[tokio::test]
+async fn keys_pinned_on_both_sides_let_both_talk() {
+    let (server, client) = pinned_to_each_other();
+    talk_both_ways(meeting_of(&server, &client).await).await;
+}
+
+#[tokio::test]
+async fn a_server_takes_a_token_or_a_pinned_key() {
+    let (pinned, client) = pinned_to_each_other();
+    let server = Credentials { trust: Trust::Either(shared(), pinned.trust.pins().to_vec()), ..pinned };
+    talk_both_ways(meeting_of(&server, &client).await).await;
+    talk_both_ways(meeting_of(&server, &with_token()).await).await;
+}
+
+#[tokio::test]
+async fn each_side_knows_who_the_other_is() {
+    let (server, client) = (with_token(), with_token());
+    let (at_server, at_client) = meeting_of(&server, &client).await;
+    let (at_server, at_client) = (at_server.unwrap(), at_client.unwrap());
+    assert_eq!(at_server.info().key, client.identity.fingerprint());
+    assert_eq!(at_client.info().key, server.identity.fingerprint());
+    assert_eq!(at_server.peer_addr(), at_client.local_addr());
+    assert_eq!(at_client.peer_addr(), at_server.local_addr());
+    assert_eq!(at_client.info().hello, ControlHello::local());
+}
+
+#[tokio::test]
+async fn another_token_is_refused_and_both_sides_say_so() {
+    let client = with(Trust::Token(token("wrong horse battery staple")));
+    let (at_server, at_client) = meeting_of(&with_token(), &client).await;
+    assert!(matches!(at_server, Err(ControlError::WrongToken { is: Role::Client, .. })), "{at_server:?}");
+    let error = at_client.unwrap_err();
+    assert!(matches!(error, ControlError::Refused { by: Role::Server, with_token: true, .. }), "{error:?}");
+    assert!(error.to_string().contains("the token is not the server's"), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_refuses_a_server_with_another_key_and_shows_it() {
+    let ((server, client), (elsewhere, _)) = (pinned_to_each_other(), pinned_to_each_other());
+    let impostor = Credentials { identity: elsewhere.identity, ..server };
+    let (at_server, at_client) = meeting_of(&impostor, &client).await;
+    let shown = impostor.identity.fingerprint();
+    assert!(matches!(at_client, Err(ControlError::WrongKey { presented, .. }) if presented == shown), "{at_client:?}");
+    assert!(matches!(at_server, Err(ControlError::Refused { by: Role::Client, .. })), "{at_server:?}");
+}
+
+#[tokio::test]
+async fn a_server_refuses_a_client_with_another_key_and_both_sides_name_it() {
+    let ((server, client), (elsewhere, _)) = (pinned_to_each_other(), pinned_to_each_other());
+    let stranger = Credentials { identity: elsewhere.identity, ..client };
+    let (at_server, at_client) = meeting_of(&server, &stranger).await;
+    let shown = stranger.identity.fingerprint();
+    assert!(matches!(at_server, Err(ControlError::WrongKey { presented, .. }) if presented == shown), "{at_server:?}");
+    assert!(matches!(at_client, Err(ControlError::Refused { key, .. }) if key == shown), "{at_client:?}");
+}
+
+#[tokio::test]
+async fn a_token_does_not_open_a_server_with_pins() {
+    let (server, _) = pinned_to_each_other();
+    let (at_server, at_client) = meeting_of(&server, &with_token()).await;
+    assert!(matches!(at_server, Err(ControlError::WrongKey { .. })), "{at_server:?}");
+    assert!(matches!(at_client, Err(ControlError::Refused { with_token: true, .. })), "{at_client:?}");
+}
+
+#[tokio::test]
+async fn a_pinned_server_still_wants_its_token() {
+    let server = with_token();
+    let client = with(Trust::Pinned(vec![server.identity.fingerprint()]));
+    let (at_server, at_client) = meeting_of(&server, &client).await;
+    assert!(matches!(at_server, Err(ControlError::NoToken { is: Role::Client, .. })), "{at_server:?}");
+    assert!(matches!(at_client, Err(ControlError::Refused { with_token: false, .. })), "{at_client:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_trusts_the_client_must_prove_itself_all_the_same() {
+    let client = with_token();
+    let server = with(Trust::Pinned(vec![client.identity.fingerprint()]));
+    let (at_server, at_client) = meeting_of(&server, &client).await;
+    assert!(matches!(at_client, Err(ControlError::NoToken { is: Role::Server, .. })), "{at_client:?}");
+    assert!(matches!(at_server, Err(ControlError::Refused { by: Role::Client, .. })), "{at_server:?}");
+}
+
+#[tokio::test]
+async fn no_pins_let_nobody_in() {
+    let nobody = with(Trust::Pinned(Vec::new()));
+    let (at_server, at_client) = meeting_of(&nobody, &with_token()).await;
+    assert!(at_server.is_err() && at_client.is_err());
+}
+
+#[tokio::test]
+async fn where_nothing_listens_the_error_says_what_to_start() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = connect(free, &with_token(), &ControlLimits::default()).await.unwrap_err();
+    assert!(matches!(error, ControlError::ConnectionRefused { .. }), "{error:?}");
+}

@@ -1,0 +1,130 @@
+//! Somebody in the middle, who ends TLS on both sides.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring::sign::any_eddsa_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{anywhere, listening, pinned_to_each_other, shared, tls_client, tls_server, token, with, with_token};
+use crate::control::handshake::{HandshakeConfig, encrypt};
+use crate::control::{Channel, ControlError, ControlLimits, Credentials, Role, Trust, connect, tls};
+
+/// Ends TLS towards both sides and hands every message on, both ways, until one of them ends
+async fn relay(from: TcpListener, to: SocketAddr) {
+    let mallory = with(Trust::Token(token("mallory knows another")));
+    let (stream, _) = from.accept().await.unwrap();
+    let mut client = tls_server(stream, &mallory).await;
+    let (mut server, _) = tls_client(to, &mallory).await;
+    loop {
+        tokio::select! {
+            message = client.recv::<Value>() => match message {
+                Ok(Some(message)) => server.send(&message).await.unwrap(),
+                _ => break,
+            },
+            message = server.recv::<Value>() => match message {
+                Ok(Some(message)) => client.send(&message).await.unwrap(),
+                _ => break,
+            },
+        }
+    }
+    let _ = (client.close().await, server.close().await);
+}
+
+#[tokio::test]
+async fn a_relay_that_ends_tls_on_both_sides_is_refused() {
+    let listener = listening(&with_token(), &ControlLimits::default()).await;
+    let middle = TcpListener::bind(anywhere()).await.unwrap();
+    let (there, client, limits) = (middle.local_addr().unwrap(), with_token(), ControlLimits::default());
+    // On its own: where it is believed, it relays for as long as both sides talk.
+    tokio::spawn(relay(middle, listener.local_addr()));
+    let serve = async { listener.accept().await.unwrap().handshake().await };
+    let (at_server, at_client) = tokio::join!(serve, connect(there, &client, &limits));
+    assert!(matches!(at_server, Err(ControlError::WrongToken { is: Role::Client, .. })), "{at_server:?}");
+    assert!(matches!(at_client, Err(ControlError::Refused { .. })), "{at_client:?}");
+}
+
+/// What a client makes of a server that trusts it and answers its claim with another
+async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> Value) -> ControlError {
+    let there = TcpListener::bind(anywhere()).await.unwrap();
+    let (addr, limits) = (there.local_addr().unwrap(), ControlLimits::default());
+    let impostor = async {
+        let (stream, _) = there.accept().await.unwrap();
+        let mut frames = tls_server(stream, &with_token()).await;
+        let claim: Value = frames.expect().await.unwrap();
+        frames.send("trusted").await.unwrap();
+        frames.send(&answer(claim)).await.unwrap();
+        assert_eq!(frames.expect::<String>().await.unwrap(), "untrusted");
+    };
+    tokio::join!(connect(addr, client, &limits), impostor).0.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_client_is_not_fooled_by_its_own_proof() {
+    let error = client_of_impostor(&with(Trust::Token(shared())), |claim| claim).await;
+    assert!(matches!(error, ControlError::WrongToken { is: Role::Server, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_client_is_not_fooled_by_trust_without_proof() {
+    let error = client_of_impostor(&with_token(), |_| json!({ "token": null })).await;
+    assert!(matches!(error, ControlError::NoToken { is: Role::Server, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_client_with_pins_ends_tls_before_it_shows_its_own_key() {
+    let (_, client) = pinned_to_each_other();
+    let (at_client, at_impostor) = client_of_tls_server(&client, tls::server_config(&with_token()).unwrap()).await;
+    assert!(matches!(at_client, Err(ControlError::WrongKey { .. })), "{at_client:?}");
+    assert!(at_impostor.is_err());
+}
+
+#[tokio::test]
+async fn a_copied_certificate_without_its_key_makes_no_server() {
+    let (server, client) = pinned_to_each_other();
+    let mut config = tls::server_config(&server).unwrap();
+    config.cert_resolver = Arc::new(copied(&server));
+    let (at_client, at_impostor) = client_of_tls_server(&client, config).await;
+    assert!(matches!(at_client, Err(ControlError::UnknownProtocol { .. })), "{at_client:?}");
+    assert!(at_impostor.is_err());
+}
+
+#[tokio::test]
+async fn a_copied_certificate_without_its_key_makes_no_client() {
+    let (server, client) = pinned_to_each_other();
+    let listener = listening(&server, &ControlLimits::default()).await;
+    let mut config = tls::client_config(&client).unwrap();
+    config.client_auth_cert_resolver = Arc::new(copied(&client));
+    let peer = listener.local_addr();
+    let impostor =
+        async { encrypt(TcpStream::connect(peer).await?, peer, HandshakeConfig::Client(Arc::new(config))).await };
+    let (at_server, _) = tokio::join!(async { listener.accept().await.unwrap().handshake().await }, impostor);
+    assert!(matches!(at_server, Err(ControlError::UnknownProtocol { .. })), "{at_server:?}");
+}
+
+/// Somebody's certificate with the key of somebody else
+fn copied(from: &Credentials) -> SingleCertAndKey {
+    let (certificate, _) = from.identity.certificate_and_key();
+    let (_, other_key) = with_token().identity.certificate_and_key();
+    let PrivateKeyDer::Pkcs8(other_key) = other_key else { panic!("a key of another form") };
+    CertifiedKey::new(certificate, any_eddsa_type(&other_key).unwrap()).into()
+}
+
+/// What both get when a client connects to a server that does TLS like this and nothing else
+async fn client_of_tls_server(
+    client: &Credentials,
+    config: ServerConfig,
+) -> (Result<Channel, ControlError>, io::Result<()>) {
+    let there = TcpListener::bind(anywhere()).await.unwrap();
+    let (addr, limits) = (there.local_addr().unwrap(), ControlLimits::default());
+    let serve = async {
+        let (stream, peer) = there.accept().await?;
+        encrypt(stream, peer, HandshakeConfig::Server(Arc::new(config))).await.map(drop)
+    };
+    tokio::join!(connect(addr, client, &limits), serve)
+}

@@ -1,0 +1,73 @@
+//! What a datagram of 8 bytes or more says of itself, so that its receiver knows which one was lost.
+//!
+//! It is where the sender is in its transaction. Both sides carry out the same positions, so a receiver that was
+//! waiting for an earlier one knows that everything between is not coming, and goes on from there.
+
+/// Where a sender is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DatagramHeader {
+    pub(super) transaction: u8,
+    /// 24 bits, wrapping.
+    pub(super) round: u32,
+    pub(super) flowop: u16,
+    pub(super) execution: u16,
+}
+
+/// Bytes that it takes.
+pub(super) const LENGTH: usize = 8;
+
+const ROUNDS: u32 = 1 << 24;
+
+impl DatagramHeader {
+    pub(super) fn new(transaction: usize, round: u64, flowop: usize, execution: u64) -> Self {
+        Self {
+            transaction: transaction as u8,
+            round: (round % u64::from(ROUNDS)) as u32,
+            flowop: flowop as u16,
+            execution: execution as u16,
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(self, into: &mut [u8]) {
+        let word = u64::from(self.transaction) << 56
+            | u64::from(self.round) << 32
+            | u64::from(self.flowop) << 16
+            | u64::from(self.execution);
+        into[..LENGTH].copy_from_slice(&word.to_be_bytes());
+    }
+
+    #[inline]
+    pub(super) fn read(from: &[u8]) -> Option<Self> {
+        let word = u64::from_be_bytes(from.get(..LENGTH)?.try_into().ok()?);
+        Some(Self {
+            transaction: (word >> 56) as u8,
+            round: (word >> 32) as u32 % ROUNDS,
+            flowop: (word >> 16) as u16,
+            execution: word as u16,
+        })
+    }
+
+    /// How many rounds this is ahead of a round; negative if behind.
+    pub(super) fn rounds_ahead(self, round: u64) -> i64 {
+        let ahead = self.round.wrapping_sub((round % u64::from(ROUNDS)) as u32) % ROUNDS;
+        if ahead < ROUNDS / 2 { i64::from(ahead) } else { i64::from(ahead) - i64::from(ROUNDS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_ahead_or_behind_also_where_they_wrap() {
+        let at = |round| DatagramHeader::new(1, round, 2, 3);
+        assert_eq!(at(5).rounds_ahead(3), 2);
+        assert_eq!(at(3).rounds_ahead(5), -2);
+        assert_eq!(at(u64::from(ROUNDS) + 1).rounds_ahead(u64::from(ROUNDS) - 1), 2);
+        let mut bytes = [0; LENGTH];
+        at(77).write(&mut bytes);
+        assert_eq!(DatagramHeader::read(&bytes), Some(at(77)));
+        assert_eq!(DatagramHeader::read(&bytes[1..]), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! From tags to a profile: which element is within which, and what each needs.
+
+use super::attributes::Attributes;
+use super::connection_check::check_connections;
+use super::context::{ParseContext, ParseError};
+use super::flowop::{ParsedFlowop, parse_flowop};
+use super::markup::Tag;
+use super::profile::{Extent, Group, NetProfile, StrandKind, Transaction};
+use super::quantity::{parse_duration, parse_rate, parse_scaled_integer};
+use super::spanned_text::Span;
+
+/// More are a slip of the keyboard, and could not be started.
+const MAX_STRANDS: u64 = 1 << 20;
+pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
+
+/// Builds the profile; it is only good for use if no fault has been reported.
+///
+/// As uperf does, this takes no notice of elements that are not closed: a new one closes its like.
+pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) -> NetProfile {
+    let mut builder = ProfileBuilder { scope, name: stem.to_owned(), start: None, ended: false, groups: Vec::new() };
+    for tag in tags {
+        let element = tag.name.to_ascii_lowercase();
+        match element.as_str() {
+            "profile" if tag.closing => builder.end_profile(),
+            "profile" => builder.begin_profile(tag),
+            "group" if tag.closing => builder.end_group(),
+            "group" => builder.begin_group(tag),
+            "transaction" if tag.closing => builder.end_transaction(),
+            "transaction" => builder.begin_transaction(tag),
+            "flowop" if tag.closing => {}
+            "flowop" => builder.add_flowop(tag),
+            _ => {
+                let wrong = ParseError::new(format!("there is no element `{}`", tag.name), "unknown")
+                    .suggest(&tag.name, ELEMENTS)
+                    .help("a profile consists of group, transaction and flowop");
+                builder.scope.report(tag.name_span.clone(), wrong);
+            }
+        }
+    }
+    builder.finish()
+}
+
+struct ProfileBuilder<'s, 'a> {
+    scope: &'s mut ParseContext<'a>,
+    name: String,
+    /// The profile's opening tag.
+    start: Option<Span>,
+    ended: bool,
+    groups: Vec<GroupDraft>,
+}
+
+/// A group that is being read.
+struct GroupDraft {
+    group: Group,
+    tag: Span,
+    /// Whether transactions can be added.
+    open: bool,
+    transactions: Vec<TransactionDraft>,
+}
+
+struct TransactionDraft {
+    transaction: Transaction,
+    tag: Span,
+    /// Whether flowops can be added.
+    open: bool,
+    flowops: Vec<ParsedFlowop>,
+    /// Whether it has flowops that are not understood.
+    incomplete: bool,
+}
+
+impl ProfileBuilder<'_, '_> {
+    fn begin_profile(&mut self, tag: &Tag) {
+        let attributes = Attributes::parse(self.scope, tag, &["name"]);
+        if self.start.is_some() {
+            let wrong = ParseError::new("a second profile", "starts here").help("write one file for each");
+            self.scope.report(tag.span.clone(), wrong);
+            return;
+        }
+        self.start = Some(tag.span.clone());
+        if let Some(name) = attributes.text(self.scope, "name").filter(|name| !name.as_str().is_empty()) {
+            self.name = name.as_str().to_owned();
+        }
+    }
+
+    fn end_profile(&mut self) {
+        self.end_group();
+        self.ended = true;
+    }
+
+    fn begin_group(&mut self, tag: &Tag) {
+        self.end_group();
+        if self.start.is_none() || self.ended {
+            let wrong = ParseError::new("a group outside of a profile", "here");
+            self.scope.report(tag.span.clone(), wrong.help("groups stand between `<profile>` and `</profile>`"));
+        }
+        let attributes = Attributes::parse(self.scope, tag, &["nthreads", "nprocs", "name"]);
+        let (strands, kind) = parse_strands(self.scope, tag, &attributes);
+        let name = attributes.text(self.scope, "name").map(|name| name.as_str().to_owned());
+        let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("Group{}", self.groups.len()));
+        let group = Group { name, strands, kind, transactions: Vec::new() };
+        self.groups.push(GroupDraft { group, tag: tag.span.clone(), open: true, transactions: Vec::new() });
+    }
+
+    fn end_group(&mut self) {
+        self.end_transaction();
+        if let Some(group) = self.groups.last_mut() {
+            group.open = false;
+        }
+    }
+
+    fn begin_transaction(&mut self, tag: &Tag) {
+        self.end_transaction();
+        let attributes = Attributes::parse(self.scope, tag, &["iterations", "duration", "rate"]);
+        let extent = parse_extent(self.scope, &attributes);
+        let rate = attributes.get_with_note(self.scope, "rate", parse_rate);
+        let Some(draft) = self.groups.last_mut().filter(|draft| draft.open) else {
+            let wrong = ParseError::new("a transaction outside of a group", "here");
+            self.scope.report(tag.span.clone(), wrong.help("transactions stand between `<group>` and `</group>`"));
+            return;
+        };
+        let name = format!("Txn{}", draft.transactions.len());
+        draft.transactions.push(TransactionDraft {
+            transaction: Transaction { name, extent, rate, flowops: Vec::new() },
+            tag: tag.span.clone(),
+            open: true,
+            flowops: Vec::new(),
+            incomplete: false,
+        });
+    }
+
+    fn end_transaction(&mut self) {
+        if let Some(transaction) = self.groups.last_mut().and_then(|draft| draft.transactions.last_mut()) {
+            transaction.open = false;
+        }
+    }
+
+    fn add_flowop(&mut self, tag: &Tag) {
+        let processes = self.groups.last().map_or(1, |draft| match draft.group.kind {
+            StrandKind::Process => draft.group.strands,
+            StrandKind::Thread => 1,
+        });
+        let placed = parse_flowop(self.scope, tag, processes);
+        let transactions = self.groups.last_mut().map(|draft| &mut draft.transactions);
+        let Some(transaction) = transactions.and_then(|all| all.last_mut()).filter(|transaction| transaction.open)
+        else {
+            let wrong = ParseError::new("a flowop outside of a transaction", "here");
+            let help = "flowops stand between `<transaction>` and `</transaction>`";
+            self.scope.report(tag.span.clone(), wrong.help(help));
+            return;
+        };
+        transaction.incomplete |= placed.is_none();
+        transaction.flowops.extend(placed);
+    }
+
+    fn finish(self) -> NetProfile {
+        let Self { scope, name, start, groups, .. } = self;
+        let end = scope.source.len();
+        match start {
+            None if groups.is_empty() => {
+                scope.report(end..end, missing_profile());
+            }
+            Some(start) if groups.is_empty() => {
+                let wrong = ParseError::new("a profile without groups", "it does nothing");
+                scope.report(start, wrong.help("add `<group nthreads=\"1\">` with a transaction"));
+            }
+            _ => {}
+        }
+        NetProfile { name, groups: groups.into_iter().map(|draft| draft.finish(scope)).collect() }
+    }
+}
+
+/// What is said of a text that is something else.
+pub(super) fn missing_profile() -> ParseError {
+    ParseError::new("there is no profile in this text", "").help("a profile starts with `<profile name=\"…\">`")
+}
+
+impl GroupDraft {
+    fn finish(mut self, scope: &mut ParseContext) -> Group {
+        if self.transactions.is_empty() {
+            let wrong = ParseError::new("a group without transactions", "it does nothing");
+            scope.report(self.tag, wrong.help("add `<transaction>` with flowops"));
+        }
+        let complete = self.transactions.iter().all(|transaction| !transaction.incomplete);
+        let mut places = Vec::new();
+        for draft in self.transactions {
+            if draft.flowops.is_empty() && !draft.incomplete {
+                let wrong = ParseError::new("a transaction without flowops", "it does nothing");
+                scope.report(draft.tag, wrong.help("add `<flowop type=\"…\" options=\"…\"/>`"));
+            }
+            let (flowops, spans): (Vec<_>, Vec<_>) = draft
+                .flowops
+                .into_iter()
+                .map(|ParsedFlowop { flowop, span, connection_span }| (flowop, (span, connection_span)))
+                .unzip();
+            self.group.transactions.push(Transaction { flowops, ..draft.transaction });
+            places.push(spans);
+        }
+        if complete {
+            check_connections(scope, &self.group, &places);
+        }
+        self.group
+    }
+}
+
+fn parse_strands(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> (u32, StrandKind) {
+    let mut number =
+        |name| attributes.get(scope, name, |text| parse_scaled_integer(text, 1..=MAX_STRANDS)).unwrap_or(1) as u32;
+    let (threads, processes) = (number("nthreads"), number("nprocs"));
+    match (attributes.span("nthreads"), attributes.span("nprocs")) {
+        (Some(_), None) => return (threads, StrandKind::Thread),
+        (None, Some(_)) => return (processes, StrandKind::Process),
+        (Some(_), Some(second)) => {
+            let wrong = ParseError::new("a group of threads and of processes", "`nthreads` is given, too");
+            scope.report(second, wrong.help("leave one away, or write two groups"));
+        }
+        (None, None) => {
+            let wrong =
+                ParseError::new("a group does not say how many strands it has", "`nthreads` or `nprocs` is missing");
+            scope.report(tag.span.clone(), wrong.help("write `nthreads=\"1\"`"));
+        }
+    }
+    (1, StrandKind::Thread)
+}
+
+fn parse_extent(scope: &mut ParseContext, attributes: &Attributes) -> Extent {
+    let iterations = attributes.get(scope, "iterations", |text| parse_scaled_integer(text, 0..=u64::MAX));
+    let duration = attributes.get_with_note(scope, "duration", parse_duration);
+    if let (Some(_), Some(second)) = (attributes.span("iterations"), attributes.span("duration")) {
+        let wrong =
+            ParseError::new("a transaction with both `iterations` and `duration`", "`iterations` is given, too");
+        scope.report(second, wrong.help("leave one away: uperf would look at the last only"));
+    }
+    duration.map_or(Extent::Iterations(iterations.unwrap_or(1)), Extent::Window)
+}

@@ -1,0 +1,172 @@
+//! The words of the language: types of flowops, and options with what they mean something on.
+
+use super::profile::SyscallFamily;
+
+/// What a type of flowop does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlowopKind {
+    Connect,
+    Accept,
+    Disconnect,
+    Send(SyscallFamily),
+    Receive(SyscallFamily),
+    SendFiles,
+    Think,
+    Nop,
+}
+
+/// The types of flowops, as reports call them.
+pub(super) const FLOWOP_KINDS: [(&str, FlowopKind); 15] = [
+    ("connect", FlowopKind::Connect),
+    ("accept", FlowopKind::Accept),
+    ("disconnect", FlowopKind::Disconnect),
+    ("read", FlowopKind::Receive(SyscallFamily::ReadWrite)),
+    ("write", FlowopKind::Send(SyscallFamily::ReadWrite)),
+    ("recv", FlowopKind::Receive(SyscallFamily::SendRecv)),
+    ("send", FlowopKind::Send(SyscallFamily::SendRecv)),
+    ("recvfrom", FlowopKind::Receive(SyscallFamily::SendToRecvFrom)),
+    ("sendto", FlowopKind::Send(SyscallFamily::SendToRecvFrom)),
+    ("readv", FlowopKind::Receive(SyscallFamily::Vectored)),
+    ("writev", FlowopKind::Send(SyscallFamily::Vectored)),
+    ("sendfile", FlowopKind::SendFiles),
+    ("sendfilev", FlowopKind::SendFiles),
+    ("think", FlowopKind::Think),
+    ("nop", FlowopKind::Nop),
+];
+
+/// The type of this name. `redv` is how uperf's own table spells `readv`.
+pub(super) fn find_flowop(name: &str) -> Option<(&'static str, FlowopKind)> {
+    let name = if name.eq_ignore_ascii_case("redv") { "readv" } else { name };
+    FLOWOP_KINDS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
+/// What the other side calls a flowop of this name.
+pub(crate) fn opposite(name: &str) -> &str {
+    const PAIRS: [(&str, &str); 7] = [
+        ("connect", "accept"),
+        ("read", "write"),
+        ("recv", "send"),
+        ("recvfrom", "sendto"),
+        ("readv", "writev"),
+        ("recvfile", "sendfile"),
+        ("recvfilev", "sendfilev"),
+    ];
+    PAIRS
+        .into_iter()
+        .find_map(|(one, other)| if name == one { Some(other) } else { (name == other).then_some(one) })
+        .unwrap_or(name)
+}
+
+/// Types of flowops that take the same options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlowopFamily {
+    /// connect, accept
+    Open,
+    /// disconnect
+    Close,
+    /// read, write, …
+    Message,
+    /// sendfile, sendfilev
+    Files,
+    Think,
+    Nop,
+}
+
+impl FlowopKind {
+    pub(super) fn family(self) -> FlowopFamily {
+        match self {
+            Self::Connect | Self::Accept => FlowopFamily::Open,
+            Self::Disconnect => FlowopFamily::Close,
+            Self::Send(_) | Self::Receive(_) => FlowopFamily::Message,
+            Self::SendFiles => FlowopFamily::Files,
+            Self::Think => FlowopFamily::Think,
+            Self::Nop => FlowopFamily::Nop,
+        }
+    }
+}
+
+/// An option of flowops.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OptionSpec {
+    pub(super) name: &'static str,
+    /// Whether it stands without a value.
+    pub(super) is_flag: bool,
+    /// What it means something on; elsewhere it is passed over.
+    pub(super) applies_to: &'static [FlowopFamily],
+}
+
+const ALL: &[FlowopFamily] = &[
+    FlowopFamily::Open,
+    FlowopFamily::Close,
+    FlowopFamily::Message,
+    FlowopFamily::Files,
+    FlowopFamily::Think,
+    FlowopFamily::Nop,
+];
+const CONNECTED: &[FlowopFamily] =
+    &[FlowopFamily::Open, FlowopFamily::Close, FlowopFamily::Message, FlowopFamily::Files];
+const OPEN: &[FlowopFamily] = &[FlowopFamily::Open];
+const MESSAGE: &[FlowopFamily] = &[FlowopFamily::Message];
+const FILES: &[FlowopFamily] = &[FlowopFamily::Files];
+const THINK: &[FlowopFamily] = &[FlowopFamily::Think];
+const BLOCKING: &[FlowopFamily] = &[FlowopFamily::Open, FlowopFamily::Message];
+
+const fn value(name: &'static str, on: &'static [FlowopFamily]) -> OptionSpec {
+    OptionSpec { name, is_flag: false, applies_to: on }
+}
+
+const fn flag(name: &'static str, on: &'static [FlowopFamily]) -> OptionSpec {
+    OptionSpec { name, is_flag: true, applies_to: on }
+}
+
+/// Every option.
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    value("remotehost", OPEN),
+    value("localhost", OPEN),
+    value("protocol", OPEN),
+    value("port", OPEN),
+    value("wndsz", OPEN),
+    flag("tcp_nodelay", OPEN),
+    value("cc", OPEN),
+    value("stack", OPEN),
+    value("bblog", OPEN),
+    value("engine", OPEN),
+    value("cipher", OPEN),
+    value("method", OPEN),
+    value("encaps", OPEN),
+    value("conn", CONNECTED),
+    value("size", &[FlowopFamily::Message, FlowopFamily::Files]),
+    value("rsize", MESSAGE),
+    value("batch_size", MESSAGE),
+    value("count", ALL),
+    value("repeat", ALL),
+    value("rate", ALL),
+    value("duration", &[FlowopFamily::Message, FlowopFamily::Files, FlowopFamily::Think, FlowopFamily::Nop]),
+    flag("canfail", ALL),
+    flag("non_blocking", BLOCKING),
+    value("timeout", BLOCKING),
+    value("poll_timeout", BLOCKING),
+    flag("idle", THINK),
+    flag("busy", THINK),
+    value("dir", FILES),
+    value("nfiles", FILES),
+    value("sctp_rto_min", OPEN),
+    value("sctp_rto_max", OPEN),
+    value("sctp_rto_initial", OPEN),
+    value("sctp_sack_delay", OPEN),
+    value("sctp_sack_frequency", OPEN),
+    value("sctp_max_burst_size", OPEN),
+    value("sctp_max_fragment_size", OPEN),
+    value("sctp_hb_interval", OPEN),
+    value("sctp_path_mtu", OPEN),
+    value("sctp_in_streams", OPEN),
+    value("sctp_out_streams", OPEN),
+    flag("sctp_nodelay", OPEN),
+    value("sctp_stream_id", MESSAGE),
+    flag("sctp_unordered", MESSAGE),
+    value("sctp_pr_policy", MESSAGE),
+    value("sctp_pr_value", MESSAGE),
+];
+
+/// What uperf had once and has no more: types of flowops, options and protocols.
+pub(super) const REMOVED: [&str; 6] = ["wait", "async", "subtype", "waittype", "waitfor", "udapl"];

@@ -1,0 +1,456 @@
+//! Puts a result together from what the sites of all machines reported.
+
+use std::{collections::BTreeMap, io};
+
+use super::{
+    DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
+    NestedLatency, RunResult, RunStatus, StrandResult, Totals, TransactionResult, progress::progress_points,
+};
+use crate::engine::{
+    clock::Nanos,
+    latency::LatencyHistogram,
+    protocol::{ExecutorKind, Settings},
+    report::{EngineReport, GroupReport},
+    tally::{FlowopTally, TransactionTally},
+    usage::Usage,
+};
+use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, StrandKind, Transaction};
+use crate::session::{
+    client::{ClientRun, FinishedRun},
+    coordinator::{DatagramTotals, RunFailure},
+};
+use crate::transport::ConnectionInfo;
+
+impl RunResult {
+    /// Of a run that was made.
+    pub fn new(run: &ClientRun, made: FinishedRun) -> Self {
+        let FinishedRun { hosts, outcome: ended } = made;
+        let (profile, settings) = (&run.profile, &run.settings);
+        let names = std::iter::once(("client".to_owned(), None))
+            .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
+        let names: Vec<(String, Option<String>)> = names.collect();
+        let mut reports = ended.reports;
+        let machines: Vec<MachineResult> = names
+            .into_iter()
+            .zip(&reports)
+            .map(|((name, address), report)| machine_result(profile, name, address, report.as_ref()))
+            .collect();
+        let client = if reports.is_empty() { None } else { reports.remove(0) };
+        let servers: Vec<EngineReport> = reports.into_iter().flatten().collect();
+        let groups: Vec<GroupData<'_>> = profile
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(position, group)| GroupData {
+                group,
+                client: client.as_ref().and_then(|report| report.groups.get(position)),
+                servers: servers.iter().filter_map(|report| report.groups.get(position)).collect(),
+                datagrams: ended.datagrams.get(position).copied().unwrap_or_default(),
+                settings,
+            })
+            .collect();
+        let cut: Vec<String> = if run.limit.is_some() && ended.failure.is_none() {
+            let (parts, known) = (groups.iter().enumerate(), &ended.truncated);
+            parts
+                .flat_map(|(position, group)| group.truncation_notes(move |at| known.contains(&(position, at))))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let outcome = match ended.failure {
+            None if cut.is_empty() => RunStatus::Completed,
+            None => RunStatus::Cut,
+            Some(failure) => failure_status(failure),
+        };
+        Self {
+            profile: profile.name.clone(),
+            seed: run.seed,
+            outcome,
+            notes: cut,
+            totals: totals(groups.iter().map(|group| (group, group.data_transactions().collect()))),
+            groups: groups.iter().map(GroupData::group_result).collect(),
+            machines,
+        }
+    }
+}
+
+fn failure_status(failure: RunFailure) -> RunStatus {
+    let why = failure.to_string();
+    match failure {
+        RunFailure::Interrupted => RunStatus::Interrupted,
+        RunFailure::Engine { fault, .. } if fault.unsupported => RunStatus::Unsupported { why },
+        RunFailure::Engine { .. } => RunStatus::Failed { why },
+        RunFailure::Lost { .. } => RunStatus::Lost { why },
+    }
+}
+
+/// What is known of a group.
+struct GroupData<'a> {
+    group: &'a Group,
+    client: Option<&'a GroupReport>,
+    servers: Vec<&'a GroupReport>,
+    datagrams: DatagramTotals,
+    settings: &'a Settings,
+}
+
+fn moves_data(flowop: &Flowop) -> bool {
+    matches!(
+        flowop.action,
+        FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_) | FlowopAction::ReceiveFiles(_)
+    )
+}
+
+fn is_send(flowop: &Flowop) -> Option<bool> {
+    match flowop.action {
+        FlowopAction::Send(_) | FlowopAction::SendFiles(_) => Some(true),
+        FlowopAction::Receive(_) | FlowopAction::ReceiveFiles(_) => Some(false),
+        _ => None,
+    }
+}
+
+impl GroupData<'_> {
+    /// The transactions of the data phase, by position.
+    fn data_transactions(&self) -> impl Iterator<Item = usize> {
+        data_phase(self.group)
+    }
+
+    /// Which transactions did not come to their own end, in words.
+    fn truncation_notes(&self, is_known: impl Fn(usize) -> bool) -> impl Iterator<Item = String> {
+        let transactions = self.group.transactions.iter().enumerate();
+        transactions.filter_map(move |(position, transaction)| {
+            let tally = self.client_tally(position)?;
+            let name = format!("group {}, {}", self.group.name, transaction.name);
+            match transaction.extent {
+                Extent::Window(window) if is_known(position) => Some(format!(
+                    "{name}: cut after {} s of {} s",
+                    round_to_millis(seconds(tally)),
+                    window.as_secs_f64()
+                )),
+                Extent::Iterations(each) if !self.settings.bare => {
+                    let (wanted, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
+                    (done < wanted).then(|| {
+                        format!(
+                            "{name}: cut after {} s, {done} of {wanted} rounds were done",
+                            round_to_millis(seconds(tally))
+                        )
+                    })
+                }
+                _ => None,
+            }
+        })
+    }
+
+    fn client_tally(&self, transaction: usize) -> Option<&TransactionTally> {
+        self.client.and_then(|client| client.transactions.get(transaction)).filter(|tally| tally.began < Nanos::MAX)
+    }
+
+    fn server_tallies(&self, transaction: usize) -> impl Iterator<Item = &TransactionTally> {
+        self.servers
+            .iter()
+            .filter_map(move |server| server.transactions.get(transaction))
+            .filter(|tally| tally.began < Nanos::MAX)
+    }
+
+    fn group_result(&self) -> GroupResult {
+        let used = |reports: &mut dyn Iterator<Item = &GroupReport>| {
+            reports.fold((Usage::default(), ConnectionInfo::default()), |(mut usage, mut info), report| {
+                usage.add(report.usage);
+                info.add(&report.connections);
+                (usage, info)
+            })
+        };
+        let (client_usage, client_connections) = used(&mut self.client.into_iter());
+        let (server_usage, server_connections) = used(&mut self.servers.iter().copied());
+        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
+        let datagrams = DatagramCounts {
+            client_sent,
+            client_lost: client_sent.saturating_sub(server_received),
+            server_sent,
+            server_lost: server_sent.saturating_sub(client_received),
+        };
+        GroupResult {
+            name: self.group.name.clone(),
+            strands: self.group.strands,
+            processes: self.group.kind == StrandKind::Process,
+            totals: totals([(self, self.data_transactions().collect())]),
+            client_usage,
+            server_usage,
+            client_connections,
+            server_connections,
+            datagrams: (client_sent + server_sent > 0).then_some(datagrams),
+            transactions: self
+                .group
+                .transactions
+                .iter()
+                .enumerate()
+                .filter_map(|(position, transaction)| self.transaction_result(position, transaction))
+                .collect(),
+            threads: self.client.map_or(&[][..], |client| &client.strands).iter().map(strand_result).collect(),
+        }
+    }
+
+    fn transaction_result(&self, position: usize, transaction: &Transaction) -> Option<TransactionResult> {
+        let tally = self.client_tally(position)?;
+        let totals = totals([(self, vec![position])]);
+        let longest = self.server_tallies(position).map(seconds).fold(0.0, f64::max);
+        let flowops = transaction.flowops.iter().enumerate().filter_map(|(flowop, written)| {
+            let client = tally.flowops.get(flowop)?;
+            let mut server: Option<FlowopTally> = None;
+            for theirs in self.server_tallies(position).filter_map(|tally| tally.flowops.get(flowop)) {
+                match &mut server {
+                    Some(sum) => sum.add(theirs),
+                    None => server = Some(theirs.clone()),
+                }
+            }
+            let difference_percent = is_send(written).zip(server.as_ref()).and_then(|(sends, server)| {
+                let (sent, received) = if sends { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
+                difference(sent, received)
+            });
+            Some(FlowopResult {
+                name: written.name.clone(),
+                client: self.flowop_side(client, seconds(tally)),
+                server: server.map(|server| self.flowop_side(&server, longest)),
+                difference_percent,
+            })
+        });
+        let length = tally.intervals.length as f64 / 1e9;
+        let intervals = tally.intervals.times.iter().zip(0..).map(|(times, number)| IntervalLatency {
+            at: f64::from(number) * length,
+            latency: LatencySummary::from_histogram(times),
+        });
+        Some(TransactionResult {
+            name: transaction.name.clone(),
+            data: transaction.flowops.iter().any(moves_data),
+            seconds: seconds(tally),
+            sent_bytes: totals.sent_bytes,
+            received_bytes: totals.received_bytes,
+            throughput: totals.throughput,
+            operations: totals.operations,
+            operations_per_second: totals.operations_per_second,
+            rounds: (!self.settings.bare).then(|| tally.rounds.count()),
+            latency: LatencySummary::from_histogram(&tally.rounds),
+            response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
+            lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
+            flowops: flowops.collect(),
+            intervals: intervals.collect(),
+            nested: NestedLatency::from_intervals(&tally.rounds, &tally.intervals),
+        })
+    }
+
+    fn flowop_side(&self, tally: &FlowopTally, seconds: f64) -> FlowopSide {
+        let word = |number: i32| io::Error::from_raw_os_error(number).to_string();
+        let counters = self.settings.counters.iter().cloned().zip(tally.counters.iter().copied());
+        FlowopSide {
+            count: tally.count,
+            bytes: tally.bytes,
+            throughput: (tally.bytes > 0 && seconds > 0.0).then(|| tally.bytes as f64 / seconds),
+            latency: LatencySummary::from_histogram(&tally.service),
+            response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
+            lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
+            errors: tally.errors.iter().map(|(&number, &count)| (word(number), count)).collect(),
+            timeouts: tally.timeouts,
+            late: tally.late,
+            cpu_ns: self.settings.flowop_cpu.then_some(tally.cpu),
+            counters: counters.collect(),
+        }
+    }
+}
+
+/// What a side of a group moved.
+#[derive(Default)]
+struct ByteTotals {
+    /// How long, by the clock of the side that counted
+    seconds: f64,
+    /// The same by the client's clock
+    client_seconds: f64,
+    /// Bytes
+    sent: u64,
+    /// Bytes
+    received: u64,
+}
+
+/// Of these transactions of groups.
+fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>) -> Totals {
+    let mut totals = Totals::default();
+    let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
+    let mut times: Option<LatencyHistogram> = None;
+    let mut moved: Vec<ByteTotals> = Vec::new();
+    for (group, positions) in groups {
+        // One transaction after the other: rates are of their bytes over their time together.
+        let mut sides: BTreeMap<bool, ByteTotals> = BTreeMap::new();
+        let mut by_client = 0.0;
+        for position in positions {
+            let (Some(client), Some(written)) = (group.client_tally(position), group.group.transactions.get(position))
+            else {
+                continue;
+            };
+            spans.push((client.began, client.ended));
+            by_client += seconds(client);
+            let mut add = |server: bool, tally: &TransactionTally| {
+                let side = sides.entry(server).or_default();
+                side.seconds += seconds(tally);
+                for (flowop, tally) in written.flowops.iter().zip(&tally.flowops) {
+                    match is_send(flowop).map(|sends| sends != server) {
+                        Some(true) => side.sent += tally.bytes,
+                        Some(false) => side.received += tally.bytes,
+                        None => {}
+                    }
+                }
+            };
+            add(false, client);
+            let mut servers = group.server_tallies(position).cloned();
+            if let Some(mut first) = servers.next() {
+                let longest = servers.fold(seconds(&first), |longest, other| {
+                    first.flowops.iter_mut().zip(&other.flowops).for_each(|(mine, theirs)| mine.add(theirs));
+                    longest.max(seconds(&other))
+                });
+                (first.began, first.ended) = (0, (longest * 1e9) as Nanos);
+                add(true, &first);
+            }
+            totals.operations += client.flowops.iter().map(|flowop| flowop.count).sum::<u64>();
+            for flowop in group.server_tallies(position).chain([client]).flat_map(|tally| &tally.flowops) {
+                totals.errors += flowop.errors.values().sum::<u64>();
+                totals.timeouts += flowop.timeouts;
+                totals.late += flowop.late;
+            }
+            totals.rounds += client.rounds.count();
+            match &mut times {
+                Some(times) => times.merge(&client.rounds),
+                None => times = Some(client.rounds.clone()),
+            }
+        }
+        if group.settings.bare {
+            totals.rounds +=
+                group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
+        }
+        moved.extend(sides.into_values().map(|side| ByteTotals { client_seconds: by_client, ..side }));
+        let DatagramTotals { client_sent, server_received, server_sent, client_received } = group.datagrams;
+        totals.lost_datagrams +=
+            client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
+    }
+    totals.seconds = union_length(spans) as f64 / 1e9;
+    let (mut received_rate, mut sent_rate) = (0.0, 0.0);
+    for ByteTotals { seconds, client_seconds: by_client, sent, received } in moved {
+        totals.sent_bytes += sent;
+        totals.received_bytes += received;
+        if seconds > 0.0 && totals.seconds > 0.0 {
+            // Groups that run one after the other do not add up to more than ever flowed.
+            let share = by_client / totals.seconds;
+            sent_rate += sent as f64 / seconds * share;
+            received_rate += received as f64 / seconds * share;
+        }
+    }
+    let per_second = |count: u64| (totals.seconds > 0.0).then(|| count as f64 / totals.seconds);
+    totals.operations_per_second = per_second(totals.operations);
+    totals.rounds_per_second = per_second(totals.rounds);
+    totals.throughput = (received_rate > 0.0).then_some(received_rate);
+    totals.sent_throughput = (sent_rate > 0.0).then_some(sent_rate);
+    totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
+    totals.latency = times.and_then(|times| LatencySummary::from_histogram(&times));
+    totals
+}
+
+/// How long spans cover together.
+fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
+    spans.sort_unstable();
+    let mut covered = 0;
+    let mut until = 0;
+    for (began, ended) in spans {
+        covered += ended.saturating_sub(began.max(until));
+        until = until.max(ended);
+    }
+    covered
+}
+
+fn seconds(tally: &TransactionTally) -> f64 {
+    tally.ended.saturating_sub(tally.began) as f64 / 1e9
+}
+
+fn difference(sent: u64, received: u64) -> Option<f64> {
+    (sent > 0).then(|| (sent as f64 - received as f64) / sent as f64 * 100.0)
+}
+
+fn strand_result(strand: &crate::engine::tally::StrandTally) -> StrandResult {
+    let any = strand.rounds > 0;
+    StrandResult {
+        strand: strand.strand,
+        operations: strand.operations,
+        rounds: strand.rounds,
+        sent_bytes: strand.sent,
+        received_bytes: strand.received,
+        mean_ns: any.then(|| strand.sum as f64 / strand.rounds as f64),
+        min_ns: any.then_some(strand.min),
+        max_ns: any.then_some(strand.max),
+    }
+}
+
+fn machine_result(
+    profile: &NetProfile,
+    name: String,
+    address: Option<String>,
+    report: Option<&EngineReport>,
+) -> MachineResult {
+    let mut usage = Usage::default();
+    report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
+    let executor = match report.map(|report| report.executor) {
+        Some(ExecutorKind::Threads) => "a thread each".to_owned(),
+        Some(ExecutorKind::Events { threads: 1 }) => "events on 1 thread".to_owned(),
+        Some(ExecutorKind::Events { threads }) => format!("events on {threads} threads"),
+        None => "not known: it did not report".to_owned(),
+    };
+    let spans = report.map_or_else(Vec::new, |report| spans(profile, report));
+    let whole = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
+    let progress = report.map_or(&[][..], |report| &report.progress);
+    let last = progress.last().copied().unwrap_or_default();
+    let time = union_length(spans);
+    MachineResult {
+        name,
+        address,
+        executor,
+        usage,
+        cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
+        sent_bytes: last.sent,
+        received_bytes: last.received,
+        counted: report.map(|report| report.counted.clone()).unwrap_or_default(),
+        refused: report.map_or(0, |report| report.refused),
+        progress: whole.0.zip(whole.1).map(|whole| progress_points(progress, whole)).unwrap_or_default(),
+    }
+}
+
+/// When transactions of the data phase were carried out, by the clock of the machine that reports.
+fn spans(profile: &NetProfile, report: &EngineReport) -> Vec<(Nanos, Nanos)> {
+    let groups = profile.groups.iter().zip(&report.groups);
+    groups
+        .flat_map(|(group, report)| data_phase(group).filter_map(|position| report.transactions.get(position)))
+        .filter(|tally| tally.began < Nanos::MAX)
+        .map(|tally| (tally.began, tally.ended))
+        .collect()
+}
+
+/// The transactions of a group's data phase, by position: those that move data, or all if none does.
+fn data_phase(group: &Group) -> impl Iterator<Item = usize> {
+    let moves = |transaction: &Transaction| transaction.flowops.iter().any(moves_data);
+    let any = group.transactions.iter().any(moves);
+    let transactions = group.transactions.iter().enumerate();
+    transactions.filter(move |(_, transaction)| !any || moves(transaction)).map(|(position, _)| position)
+}
+
+fn round_to_millis(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_between_spans_is_not_counted() {
+        assert_eq!(union_length(vec![(10, 20), (15, 30), (50, 60), (52, 55)]), 30);
+    }
+
+    #[test]
+    fn nothing_sent_has_no_difference() {
+        assert_eq!(difference(0, 0), None);
+        assert_eq!(difference(200, 150), Some(25.0));
+    }
+}

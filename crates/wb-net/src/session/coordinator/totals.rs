@@ -1,0 +1,114 @@
+//! What strands moved, as their parties say: told to the other side, and compared.
+
+use std::collections::BTreeMap;
+
+use super::{Coordinator, DatagramTotals};
+use crate::engine::protocol::{ConnectionTotals, EngineCommand, StrandTotals};
+
+/// What the client and the server say of a connection.
+pub(super) type TotalsPair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
+
+impl Coordinator<'_> {
+    /// Whether everything that was sent has come.
+    pub(super) fn is_drained(&self, group: usize) -> bool {
+        let pairs = self.connection_pairs(group);
+        pairs.values().all(|pair| match pair {
+            (Some(client), Some(server)) => client.sent == server.received && server.sent == client.received,
+            _ => true,
+        })
+    }
+
+    /// What both sides of each connection moved: by host, strand and ordinal.
+    pub(super) fn connection_pairs(&self, group: usize) -> BTreeMap<(u32, u32, u32), TotalsPair> {
+        let mut pairs: BTreeMap<_, TotalsPair> = BTreeMap::new();
+        for (&party, strands) in &self.groups[group].totals {
+            let server = self.host_index(party);
+            for strand in strands {
+                for totals in &strand.connections {
+                    let host = server.unwrap_or(totals.host);
+                    let pair = pairs.entry((host, strand.strand, totals.ordinal)).or_default();
+                    *(if server.is_some() { &mut pair.1 } else { &mut pair.0 }) = Some(*totals);
+                }
+            }
+        }
+        pairs
+    }
+
+    /// What strands sent and received as datagrams, both sides counted: by host and strand. One side may have closed a
+    /// connection that the other has not, so that they are not compared one by one.
+    pub(super) fn datagram_totals(&self, group: usize) -> BTreeMap<(u32, u32), DatagramTotals> {
+        let mut all: BTreeMap<(u32, u32), (Option<DatagramTotals>, Option<DatagramTotals>)> = BTreeMap::new();
+        for ((host, strand, _), (client, server)) in self.connection_pairs(group) {
+            let both = all.entry((host, strand)).or_default();
+            if let Some(client) = client.filter(|client| client.datagrams) {
+                let sum = both.0.get_or_insert_default();
+                sum.client_sent += client.sent;
+                sum.client_received += client.received;
+            }
+            if let Some(server) = server.filter(|server| server.datagrams) {
+                let sum = both.1.get_or_insert_default();
+                sum.server_sent += server.sent;
+                sum.server_received += server.received;
+            }
+        }
+        let both =
+            all.into_iter().filter_map(|(key, (client, server))| Some((key, [client?, server?].into_iter().sum())));
+        both.collect()
+    }
+
+    /// The position of a server among the client's hosts.
+    fn host_index(&self, party: usize) -> Option<u32> {
+        let host = self.participants[party].host.as_ref()?;
+        let client = self.participants.iter().find(|party| party.host.is_none())?;
+        client.assignment.hosts.keys().position(|other| other == host).map(|position| position as u32)
+    }
+
+    /// Tells each server what its clients' strands moved with it.
+    pub(super) fn send_totals_to_servers(
+        &self,
+        group: usize,
+        order: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
+    ) {
+        for party in self.group_participants(group, true) {
+            let position = self.host_index(party);
+            let clients =
+                self.group_participants(group, false).filter_map(|client| self.groups[group].totals.get(&client));
+            let totals = clients.flatten().map(|strand| StrandTotals {
+                strand: strand.strand,
+                connections: strand
+                    .connections
+                    .iter()
+                    .filter(|totals| Some(totals.host) == position)
+                    .map(|totals| ConnectionTotals { host: 0, ..*totals })
+                    .collect(),
+                opened: vec![position.and_then(|host| strand.opened.get(host as usize).copied()).unwrap_or(0)],
+            });
+            (self.participants[party].send)(order(group, totals.collect()));
+        }
+    }
+
+    /// Tells the clients' sites what all servers' strands moved.
+    pub(super) fn send_totals_to_clients(
+        &self,
+        group: usize,
+        order: impl Fn(usize, Vec<StrandTotals>) -> EngineCommand,
+    ) {
+        let mut totals: BTreeMap<u32, StrandTotals> = BTreeMap::new();
+        for server in self.group_participants(group, true) {
+            let Some(host) = self.host_index(server) else { continue };
+            for strand in self.groups[group].totals.get(&server).into_iter().flatten() {
+                let all = totals.entry(strand.strand).or_insert_with(|| StrandTotals {
+                    strand: strand.strand,
+                    connections: Vec::new(),
+                    opened: Vec::new(),
+                });
+                all.connections.extend(strand.connections.iter().map(|totals| ConnectionTotals { host, ..*totals }));
+            }
+        }
+        for client in self.group_participants(group, false) {
+            let strands = &self.participants[client].assignment.strands[group];
+            let mine = totals.values().filter(|totals| strands.contains(&totals.strand)).cloned().collect();
+            (self.participants[client].send)(order(group, mine));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Where connections are taken, from expected addresses alone.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
+    io,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    net::{SocketFlags, acceptfrom_with},
+    time::Timespec,
+};
+use socket2::Socket;
+
+use super::{
+    Interest, WaitCondition,
+    address::{HostAddress, TransportAddress},
+    socket::{self, SocketConfig},
+};
+use crate::language::Protocol;
+
+/// A door: a listening socket of one strand, or a place where a shared one puts what is for this strand.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Exclusive(ExclusiveListener),
+    Shared { door: Arc<SharedListener>, mailbox: Option<Arc<SocketQueue>>, repeated: bool },
+}
+
+impl Listener {
+    /// One through which connections come once or, `repeated`, over and over.
+    pub(super) fn bind(manner: &SocketConfig<'_>, repeated: bool, doors: &Arc<SharedListeners>) -> io::Result<Self> {
+        let port = manner.endpoint.port;
+        let tells_ports = matches!(manner.endpoint.protocol, Protocol::Tcp | Protocol::Tls | Protocol::Sctp);
+        // The very many strands of an event queue do with one port instead of a third of those that there are.
+        let many = !manner.blocking && !repeated;
+        if port.is_some() || (tells_ports && (many || doors.ports.is_some())) {
+            let mailbox = Some(Arc::new(SocketQueue::new()?));
+            return Ok(Self::Shared { door: doors.listener_at(manner, port)?, mailbox, repeated });
+        }
+        let listener = manner.listen(0)?;
+        let address = socket::local_address(&listener, manner.local)?;
+        let (listener, expected) = (Some(listener), HashSet::new());
+        let closes = !repeated && !manner.blocking;
+        Ok(Self::Exclusive(ExclusiveListener { listener, close_when_done: closes, address, expected, refused: 0 }))
+    }
+
+    pub(super) fn address(&self) -> &TransportAddress {
+        match self {
+            Self::Exclusive(own) => &own.address,
+            Self::Shared { door, .. } => &door.address,
+        }
+    }
+
+    pub(super) fn expect_peers(&mut self, addresses: HashSet<TransportAddress>) {
+        let addresses = addresses.into_iter().map(accepted_form);
+        match self {
+            Self::Exclusive(own) => own.expected = addresses.collect(),
+            Self::Shared { door, mailbox: Some(mailbox), repeated } => {
+                let mut expected = lock(&door.expected);
+                expected.extend(
+                    addresses.map(|address| (address, ExpectedPeer { mailbox: mailbox.clone(), repeated: *repeated })),
+                );
+            }
+            Self::Shared { .. } => {}
+        }
+    }
+
+    pub(super) fn accept(&mut self, blocking: bool) -> io::Result<Socket> {
+        match self {
+            Self::Exclusive(own) => own.accept(blocking),
+            Self::Shared { mailbox, repeated, .. } => {
+                let socket = mailbox.as_ref().ok_or_else(no_more_connections)?.pop()?;
+                socket.set_nonblocking(!blocking)?;
+                if !*repeated {
+                    *mailbox = None;
+                }
+                Ok(socket)
+            }
+        }
+    }
+
+    pub(super) fn wait_condition(&self) -> WaitCondition {
+        match self {
+            Self::Exclusive(ExclusiveListener { listener: Some(listener), .. }) => WaitCondition::readable(listener),
+            Self::Shared { mailbox: Some(mailbox), .. } => WaitCondition::readable(&mailbox.readable_fd),
+            Self::Exclusive(_) | Self::Shared { .. } => {
+                WaitCondition { fd: None, interest: Interest::Readable, until: None }
+            }
+        }
+    }
+
+    /// Of a shared door, the strand that is asked first tells for all.
+    pub(super) fn take_refused(&self) -> u64 {
+        match self {
+            Self::Exclusive(own) => own.refused + own.drain_unexpected(),
+            Self::Shared { door, .. } => door.refused.swap(0, Ordering::Relaxed),
+        }
+    }
+}
+
+/// A listening socket of one strand.
+#[derive(Debug)]
+pub(super) struct ExclusiveListener {
+    /// None when it is closed.
+    listener: Option<Socket>,
+    /// Whether it is closed when nothing more is expected: the very many strands of an event queue need descriptors.
+    close_when_done: bool,
+    address: TransportAddress,
+    expected: HashSet<TransportAddress>,
+    refused: u64,
+}
+
+impl ExclusiveListener {
+    fn accept(&mut self, blocking: bool) -> io::Result<Socket> {
+        let Some(listener) = &self.listener else {
+            return Err(no_more_connections());
+        };
+        let socket = loop {
+            let (socket, from) = accept_from(listener, blocking)?;
+            if self.expected.contains(&from) {
+                break socket;
+            }
+            self.refused += 1;
+        };
+        if self.close_when_done {
+            self.refused += self.drain_unexpected();
+            self.listener = None;
+        }
+        Ok(socket)
+    }
+
+    /// Connections from elsewhere that were made since the last one was taken.
+    fn drain_unexpected(&self) -> u64 {
+        self.listener.as_ref().map_or(0, |listener| drain_unexpected(listener, &self.expected))
+    }
+}
+
+fn no_more_connections() -> io::Error {
+    io::Error::other("every connection that was expected here has been taken")
+}
+
+fn drain_unexpected(listener: &Socket, expected: &HashSet<TransportAddress>) -> u64 {
+    let mut count = 0;
+    loop {
+        let mut watched = [PollFd::new(listener, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0) {
+            return count;
+        }
+        match accept_from(listener, false) {
+            Ok((_, from)) => count += u64::from(!expected.contains(&from)),
+            Err(_) => return count,
+        }
+    }
+}
+
+fn accept_from(listener: &Socket, blocking: bool) -> io::Result<(Socket, TransportAddress)> {
+    let flags = SocketFlags::CLOEXEC | if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let (socket, from) = acceptfrom_with(listener, flags)?;
+    let socket = Socket::from(socket);
+    let from = match from.map(SocketAddr::try_from) {
+        Some(Ok(address)) => TransportAddress::Ip(address),
+        _ => non_ip_peer(&socket)?,
+    };
+    Ok((socket, from))
+}
+
+/// Who is at the other end of a socket that has no IP address there.
+fn non_ip_peer(socket: &Socket) -> io::Result<TransportAddress> {
+    if let Some((cid, port)) = socket.peer_addr()?.as_vsock_address() {
+        return Ok(TransportAddress::Vsock { cid, port });
+    }
+    let process = rustix::net::sockopt::socket_peercred(socket)?.pid.as_raw_nonzero().get();
+    Ok(TransportAddress::Unix { name: String::new(), process: process.unsigned_abs() })
+}
+
+/// An address as it is seen when a connection is taken: of UNIX sockets, the kernel vouches for the process alone.
+fn accepted_form(address: TransportAddress) -> TransportAddress {
+    match address {
+        TransportAddress::Unix { process, .. } => TransportAddress::Unix { name: String::new(), process },
+        address => address,
+    }
+}
+
+/// Connections that a shared door took for one strand.
+#[derive(Debug)]
+pub(super) struct SocketQueue {
+    readable_fd: OwnedFd,
+    sockets: Mutex<VecDeque<Socket>>,
+}
+
+impl SocketQueue {
+    fn new() -> io::Result<Self> {
+        let filled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE)?;
+        Ok(Self { readable_fd: filled, sockets: Mutex::default() })
+    }
+
+    fn push(&self, socket: Socket) {
+        lock(&self.sockets).push_back(socket);
+        // The counter cannot overflow before memory does.
+        let _: Result<usize, _> = rustix::io::write(&self.readable_fd, &1_u64.to_ne_bytes());
+    }
+
+    fn pop(&self) -> io::Result<Socket> {
+        let mut count = [0; 8];
+        rustix::io::read(&self.readable_fd, &mut count)?;
+        lock(&self.sockets).pop_front().ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+}
+
+/// A listening socket whose port several strands share; a thread takes the connections.
+#[derive(Debug)]
+pub(super) struct SharedListener {
+    address: TransportAddress,
+    expected: Mutex<HashMap<TransportAddress, ExpectedPeer>>,
+    refused: AtomicU64,
+}
+
+/// For whom a connection from an address is, and whether there will be more of them.
+#[derive(Debug)]
+struct ExpectedPeer {
+    mailbox: Arc<SocketQueue>,
+    repeated: bool,
+}
+
+/// Until descriptors that had run out may be there again.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(1);
+
+/// The doors that the strands of a process share, and the ports that may be used.
+#[derive(Debug)]
+pub struct SharedListeners {
+    ports: Option<RangeInclusive<u16>>,
+    shared: Mutex<HashMap<(Protocol, HostAddress, u16), Arc<SharedListener>>>,
+    shutdown_fd: Arc<OwnedFd>,
+}
+
+impl SharedListeners {
+    /// With the ports that may be used to take connections, all where none are named.
+    pub fn new(ports: Option<RangeInclusive<u16>>) -> io::Result<Arc<Self>> {
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Arc::new(Self { ports, shared: Mutex::default(), shutdown_fd: end }))
+    }
+
+    /// The port for datagram sockets, and whether they share it.
+    pub(super) fn datagram_port(&self) -> (u16, bool) {
+        self.ports.as_ref().map_or((0, false), |ports| (*ports.end(), true))
+    }
+
+    /// The door at a port, or at any of those that may be used.
+    fn listener_at(&self, manner: &SocketConfig<'_>, port: Option<u16>) -> io::Result<Arc<SharedListener>> {
+        let protocol = manner.endpoint.protocol;
+        let mut shared = lock(&self.shared);
+        if let Some(door) = shared.get(&(protocol, manner.local, port.unwrap_or(0))) {
+            return Ok(door.clone());
+        }
+        let candidates = port.map_or_else(|| self.ports.clone().unwrap_or(0..=0), |port| port..=port);
+        let mut last = None;
+        for candidate in candidates.clone() {
+            match manner.listen(candidate) {
+                Ok(listener) => {
+                    let door = SharedListener::open(listener, manner, self.shutdown_fd.clone())?;
+                    shared.insert((protocol, manner.local, port.unwrap_or(0)), door.clone());
+                    return Ok(door);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let error = last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into());
+        if port.is_none() && self.ports.is_none() {
+            return Err(error);
+        }
+        let ports = match port {
+            Some(port) => format!("port {port}"),
+            None => format!("a port of {}-{}", candidates.start(), candidates.end()),
+        };
+        Err(io::Error::new(error.kind(), format!("{} cannot listen at {ports}: {error}", protocol.name())))
+    }
+}
+
+impl Drop for SharedListeners {
+    fn drop(&mut self) {
+        // Ends the threads of shared doors.
+        let _: Result<usize, _> = rustix::io::write(&*self.shutdown_fd, &1_u64.to_ne_bytes());
+    }
+}
+
+impl SharedListener {
+    fn open(listener: Socket, manner: &SocketConfig<'_>, end: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
+        let address = socket::local_address(&listener, manner.local)?;
+        listener.set_nonblocking(true)?;
+        let door = Arc::new(Self { address, expected: Mutex::default(), refused: AtomicU64::new(0) });
+        let taken = door.clone();
+        thread::Builder::new().name("door".to_owned()).spawn(move || taken.accept_loop(&listener, &end))?;
+        Ok(door)
+    }
+
+    fn dispatch(&self, socket: Socket, from: TransportAddress) {
+        match lock(&self.expected).entry(from) {
+            Entry::Occupied(expected) if expected.get().repeated => expected.get().mailbox.push(socket),
+            Entry::Occupied(expected) => expected.remove().mailbox.push(socket),
+            Entry::Vacant(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn accept_loop(&self, listener: &Socket, end: &OwnedFd) {
+        loop {
+            let mut watched = [
+                PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
+            ];
+            if poll(&mut watched, None).is_err() {
+                continue;
+            }
+            if !watched[1].revents().is_empty() {
+                return;
+            }
+            loop {
+                match accept_from(listener, true) {
+                    Ok((socket, from)) => self.dispatch(socket, from),
+                    Err(error) => {
+                        if error.raw_os_error() == Some(libc::EMFILE) {
+                            thread::sleep(ACCEPT_BACKOFF);
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is guarded is whole after every step.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

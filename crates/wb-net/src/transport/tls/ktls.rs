@@ -1,0 +1,224 @@
+//! TLS in the kernel (its documentation: networking/tls): keys are handed to a socket, and from then on what is
+//! written to it is encrypted there.
+//!
+//! The kernel changes no keys. AES-GCM's are good for 2^24.5 records; what is sent here is no secret, so a longer
+//! connection is not ended.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+};
+
+use rustix::{io::Errno, net::RecvFlags};
+use rustls::ConnectionTrafficSecrets;
+use socket2::Socket;
+
+use super::{
+    super::{certificate::to_io_error, sockopt::set},
+    records::TlsSession,
+};
+
+/// Types of TLS records (RFC 8446, section 5.1).
+const ALERT: u8 = 21;
+
+/// What an alert says that ends a connection in order: warning, close_notify.
+const CLOSE_NOTIFY: [u8; 2] = [1, 0];
+
+/// TLS 1.3 as it is written in records.
+const VERSION: u16 = 0x0304;
+
+/// Says whether the kernel of this machine can do it at all, while nothing is lost.
+pub(in crate::transport) fn check_support(socket: &Socket) -> io::Result<()> {
+    match attach_ulp(socket.as_fd()) {
+        // The kernel knows it, and wants the socket connected first.
+        Ok(()) | Err(Errno::NOTCONN) => Ok(()),
+        Err(error) => Err(unsupported(error)),
+    }
+}
+
+/// Gives a session's keys to the kernel.
+pub(super) fn offload(socket: BorrowedFd<'_>, session: TlsSession) -> io::Result<()> {
+    let secrets = match session {
+        TlsSession::Connector(session) => session.dangerous_into_kernel_connection().map(|(secrets, _)| secrets),
+        TlsSession::Acceptor(session) => session.dangerous_into_kernel_connection().map(|(secrets, _)| secrets),
+    };
+    let secrets = secrets.map_err(|error| to_io_error(&error))?;
+    attach_ulp(socket).map_err(unsupported)?;
+    for (direction, keys) in [(libc::TLS_TX, secrets.tx), (libc::TLS_RX, secrets.rx)] {
+        CryptoInfo::new(keys)?.install(socket, direction)?;
+    }
+    Ok(())
+}
+
+/// Receives plain bytes; 0 when the other side has said that it sends no more.
+pub(super) fn receive(socket: &Socket, into: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+    match rustix::net::recv(socket, &mut *into, flags) {
+        Ok((0, _)) => Err(super::truncated_error()),
+        // A record that carries no data is only given to who can be told its type.
+        Err(Errno::IO) => match receive_record(socket.as_fd(), into, flags)? {
+            (ALERT, CLOSE_NOTIFY_LENGTH) if into[..CLOSE_NOTIFY_LENGTH] == CLOSE_NOTIFY => Ok(0),
+            (kind, _) => {
+                let what = format!("the other side sent a TLS record of type {kind}, which the kernel leaves to us");
+                Err(io::Error::new(io::ErrorKind::InvalidData, what))
+            }
+        },
+        moved => Ok(moved?.0),
+    }
+}
+
+const CLOSE_NOTIFY_LENGTH: usize = CLOSE_NOTIFY.len();
+
+fn unsupported(error: Errno) -> io::Error {
+    let what = format!(
+        "engine=ktls: this kernel has no TLS ({error}); `modprobe tls` loads it where it was built, or leave engine= out"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
+/// Keys as the kernel wants them.
+enum CryptoInfo {
+    Aes128(libc::tls12_crypto_info_aes_gcm_128),
+    Aes256(libc::tls12_crypto_info_aes_gcm_256),
+    ChaCha(libc::tls12_crypto_info_chacha20_poly1305),
+}
+
+impl CryptoInfo {
+    fn new((sequence, secrets): (u64, ConnectionTrafficSecrets)) -> io::Result<Self> {
+        let info = |cipher_type| libc::tls_crypto_info { version: VERSION, cipher_type };
+        let rec_seq = sequence.to_be_bytes();
+        Ok(match secrets {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => Self::Aes128(libc::tls12_crypto_info_aes_gcm_128 {
+                info: info(libc::TLS_CIPHER_AES_GCM_128),
+                salt: to_array(&iv.as_ref()[..4])?,
+                iv: to_array(&iv.as_ref()[4..])?,
+                key: to_array(key.as_ref())?,
+                rec_seq,
+            }),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => Self::Aes256(libc::tls12_crypto_info_aes_gcm_256 {
+                info: info(libc::TLS_CIPHER_AES_GCM_256),
+                salt: to_array(&iv.as_ref()[..4])?,
+                iv: to_array(&iv.as_ref()[4..])?,
+                key: to_array(key.as_ref())?,
+                rec_seq,
+            }),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
+                Self::ChaCha(libc::tls12_crypto_info_chacha20_poly1305 {
+                    info: info(libc::TLS_CIPHER_CHACHA20_POLY1305),
+                    salt: [],
+                    iv: to_array(iv.as_ref())?,
+                    key: to_array(key.as_ref())?,
+                    rec_seq,
+                })
+            }
+            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel does not know this cipher")),
+        })
+    }
+
+    fn install(&self, socket: BorrowedFd<'_>, direction: libc::c_int) -> io::Result<()> {
+        let (cipher, set) = match self {
+            Self::Aes128(keys) => ("AES-128-GCM", set(socket, libc::SOL_TLS, direction, keys)),
+            Self::Aes256(keys) => ("AES-256-GCM", set(socket, libc::SOL_TLS, direction, keys)),
+            Self::ChaCha(keys) => ("ChaCha20-Poly1305", set(socket, libc::SOL_TLS, direction, keys)),
+        };
+        set.map_err(|error| match error {
+            Errno::NOENT => {
+                let what = format!(
+                    "engine=ktls: this kernel has no {cipher}; modules of its crypto/ bring it where it was built"
+                );
+                io::Error::new(io::ErrorKind::Unsupported, what)
+            }
+            error => error.into(),
+        })
+    }
+}
+
+fn to_array<const N: usize>(bytes: &[u8]) -> io::Result<[u8; N]> {
+    bytes.try_into().map_err(|_| io::Error::other(format!("a TLS key of {} bytes where {N} are wanted", bytes.len())))
+}
+
+fn attach_ulp(socket: BorrowedFd<'_>) -> Result<(), Errno> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_ULP, b"tls")
+}
+
+/// Room for one control message of a byte, laid out as the kernel does it (`CMSG_SPACE(1)`).
+#[repr(C)]
+struct ControlMessage {
+    header: libc::cmsghdr,
+    kind: u8,
+}
+
+/// `CMSG_LEN(1)`
+const CONTROL_LENGTH: usize = size_of::<libc::cmsghdr>() + 1;
+
+/// Says that no more will be sent.
+#[allow(unsafe_code)]
+pub(super) fn send_close_notify(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut alert = CLOSE_NOTIFY;
+    let header = libc::cmsghdr {
+        cmsg_len: CONTROL_LENGTH as _,
+        cmsg_level: libc::SOL_TLS,
+        cmsg_type: libc::TLS_SET_RECORD_TYPE,
+    };
+    let mut control = ControlMessage { header, kind: ALERT };
+    let mut part = libc::iovec { iov_base: alert.as_mut_ptr().cast(), iov_len: alert.len() };
+    // SAFETY: the structure is all numbers and pointers, for which zero is valid; those that are set point to values
+    // that outlive the call, and the kernel only reads them.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = CONTROL_LENGTH as _;
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Receives a record of any type, and says of which.
+#[allow(unsafe_code)]
+fn receive_record(socket: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> io::Result<(u8, usize)> {
+    let header = libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 };
+    let mut control = ControlMessage { header, kind: 0 };
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: as above; the kernel writes into the buffer and the control message no more than their lengths.
+    let came = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of::<ControlMessage>() as _;
+        libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags.bits() as libc::c_int)
+    };
+    let came = usize::try_from(came).map_err(|_| io::Error::last_os_error())?;
+    let typed = control.header.cmsg_level == libc::SOL_TLS && control.header.cmsg_type == libc::TLS_GET_RECORD_TYPE;
+    if typed { Ok((control.kind, came)) } else { Err(io::Error::other("the kernel did not say a TLS record's type")) }
+}
+
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod tests {
+    use socket2::{Domain, Type};
+
+    use super::*;
+
+    #[test]
+    fn structures_are_as_large_as_linux_tls_h_says() {
+        assert_eq!(size_of::<libc::tls12_crypto_info_aes_gcm_128>(), 4 + 8 + 16 + 4 + 8);
+        assert_eq!(size_of::<libc::tls12_crypto_info_aes_gcm_256>(), 4 + 8 + 32 + 4 + 8);
+        assert_eq!(size_of::<libc::tls12_crypto_info_chacha20_poly1305>(), 4 + 12 + 32 + 8);
+        // SAFETY: these compute lengths.
+        let (space, length) = unsafe { (libc::CMSG_SPACE(1), libc::CMSG_LEN(1)) };
+        assert_eq!(size_of::<ControlMessage>(), space as usize);
+        assert_eq!(CONTROL_LENGTH, length as usize);
+        assert_eq!(std::mem::offset_of!(ControlMessage, kind), CONTROL_LENGTH - 1);
+    }
+
+    #[test]
+    fn a_kernel_without_tls_is_told_apart_from_a_socket_without_connection() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        if let Err(error) = check_support(&socket) {
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+            assert!(error.to_string().contains("modprobe tls"), "{error}");
+        }
+    }
+}
