@@ -6,7 +6,7 @@ use crate::{
 };
 use std::process::Command;
 use wb_kernels::{
-    HugePages, Isa, Work, cpus,
+    HugePagePolicy, Isa, Work, cpus,
     himeno::{Config, Grid},
 };
 
@@ -21,7 +21,7 @@ pub(crate) fn rows(place: &Place) -> Vec<Row<'_>> {
 
 fn sides(place: &Place, grid: Grid) -> Result<(Side, Side), String> {
     let cpu = *cpus::allowed().last().ok_or("no cpu may be used")?;
-    let config = |work| Config { grid, cpus: vec![cpu], isa: Isa::widest(), huge_pages: HugePages::Inherit, work };
+    let config = |work| Config { grid, cpus: vec![cpu], isa: Isa::widest(), huge_pages: HugePagePolicy::Inherit, work };
     let iterations = iterations(place, &config(Work::Seconds(place.seconds)))?;
     let [i, j, k] = grid.extent();
     let flags = ["-O3", "-march=native", "-DGOSA_TYPE=float"].map(str::to_owned);

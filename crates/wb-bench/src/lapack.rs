@@ -73,7 +73,7 @@ impl Library {
         let command = self.command(program).into_iter().chain(numbers).collect();
         let side = Side::new(&self.about(program)?, command, |printed| {
             let (gflops, residual) = printed.trim().split_once(" GFLOPS, residual ")?;
-            wb_kernels::linpack::valid(residual.parse().ok()?).then(|| gflops.parse().ok())?
+            wb_kernels::linpack::is_valid_residual(residual.parse().ok()?).then(|| gflops.parse().ok())?
         });
         let threads = cpus.len().to_string();
         let side =

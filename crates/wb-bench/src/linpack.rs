@@ -9,8 +9,8 @@ use crate::{
     place::Place,
 };
 use wb_kernels::{
-    HugePages, Work, cpus,
-    linpack::{Config, Report, valid},
+    HugePagePolicy, Work, cpus,
+    linpack::{Config, Report, is_valid_residual},
 };
 
 /// Equations.
@@ -34,14 +34,14 @@ fn sides(place: &Place, threads: usize) -> Result<(Side, Side), String> {
         leading_dimension: N,
         alignment: 4096,
         cpus: cpus.to_vec(),
-        huge_pages: HugePages::Inherit,
+        huge_pages: HugePagePolicy::Inherit,
         seed: 1,
         work: Work::Iterations(repeats(place.seconds, threads)),
         isa: None,
     };
     let ours = Side::new("weighbridge", place.exec("linpack", &config)?, |printed| {
         let report: Report = serde_json::from_str(printed.lines().next()?).ok()?;
-        valid(report.residual).then_some(report.gflops)
+        is_valid_residual(report.residual).then_some(report.gflops)
     });
     Ok((ours, lapack::fastest(place, N, repeats(place.seconds, threads), cpus)?))
 }

@@ -16,8 +16,8 @@ use crate::{
 };
 use std::fs;
 use wb_kernels::{
-    HugePages, Isa, Work, cpus,
-    ramspeed::{Config, Kind, Mode},
+    HugePagePolicy, Isa, Work, cpus,
+    ramspeed::{Config, Mode, WordType},
 };
 
 /// Bytes of each array: beyond four times the last-level cache of common machines.
@@ -47,12 +47,12 @@ fn ours(place: &Place, threads: usize, non_temporal: bool, bytes: u64, isa: Isa)
     let cpus = allowed.get(..threads).ok_or_else(|| format!("{} cpu here, {threads} threads wanted", allowed.len()))?;
     let config = Config {
         mode: Mode::Triad,
-        kind: Kind::Floating,
+        kind: WordType::Floating,
         non_temporal,
         bytes,
         cpus: cpus.to_vec(),
         isa,
-        huge_pages: HugePages::Inherit,
+        huge_pages: HugePagePolicy::Inherit,
         work: Work::Seconds(place.seconds),
     };
     Ok(Side::new(&format!("weighbridge {isa}"), place.exec("ramspeed", &config)?, json("mb-per-s")))

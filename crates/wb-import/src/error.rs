@@ -25,7 +25,7 @@ pub enum ReadError {
     Unknown,
     /// It is not even what its name says.
     #[error("is malformed: {0}")]
-    NoDocument(String),
+    InvalidDocument(String),
     /// It is not what its format should be.
     #[error("is malformed as {format}: {why}")]
     Malformed {
@@ -58,7 +58,7 @@ pub enum ReadError {
     },
     /// The run has a metric of the same name that is something else.
     #[error("`{cell}` has a metric `{metric}` already, as {known}, and here it is {new}: import into another folder")]
-    OtherMetric {
+    MetricConflict {
         /// In which cell.
         cell: Box<CellId>,
         /// `CLASS/METRIC`.
@@ -70,7 +70,7 @@ pub enum ReadError {
     },
     /// The run has a test of that name which is another one.
     #[error("the run has another test of the name `{test}`: choose a name with --test")]
-    OtherTest {
+    TestConflict {
         /// The name.
         test: TestName,
     },
@@ -82,7 +82,7 @@ pub enum ReadError {
     SeveralTests(Vec<String>),
     /// The system that was asked for is not in it.
     #[error("has no system `{asked}`: it has {}", known.join(", "))]
-    NoSystem {
+    UnknownSystem {
         /// What was asked for.
         asked: String,
         /// What there is.
@@ -98,7 +98,7 @@ pub enum ImportError {
     Record(#[from] RecordError),
     /// A file that cannot be imported, where that was to be an error.
     #[error("{} {why}", path.display())]
-    Strict {
+    InvalidFile {
         /// Which.
         path: PathBuf,
         /// Why not.

@@ -7,7 +7,7 @@ use wb_model::{Case, Facts, Metric, Params, ProfileName, TestName, Value};
 
 /// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Foreign {
+pub struct ForeignResults {
     /// Its cells, in its own order.
     pub cells: Vec<ForeignCell>,
     /// What it says of the machine; what it does not say is empty.
@@ -95,12 +95,12 @@ impl ForeignSample {
     }
 
     /// Adds a figure, where there is one.
-    pub(crate) fn read(&mut self, metric: Metric, value: Option<f64>) {
+    pub(crate) fn push_reading(&mut self, metric: Metric, value: Option<f64>) {
         self.readings.extend(value.map(|value| Reading { metric, value }));
     }
 }
 
-impl Foreign {
+impl ForeignResults {
     /// Adds samples: to the cell that is the same, or as a cell of their own.
     pub(crate) fn add(&mut self, cell: ForeignCell) {
         let identity = format!("{:?} {} {:?}", cell.profile, cell.test, cell.params);
@@ -114,7 +114,7 @@ impl Foreign {
     }
 
     /// Puts parameters into the names of cells that would have the same name without: those in which they differ.
-    pub(crate) fn tell_apart(&mut self) {
+    pub(crate) fn disambiguate(&mut self) {
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {
             alike.entry(format!("{:?} {} {}", cell.profile, cell.test, cell.case())).or_default().push(at);
@@ -134,7 +134,7 @@ impl Foreign {
     }
 
     /// A sample that no figure can be read of is none that was measured.
-    pub(crate) fn fail_what_has_no_figures(&mut self) {
+    pub(crate) fn fail_empty_samples(&mut self) {
         for sample in self.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
             if sample.readings.is_empty() && sample.failure.is_none() {
                 sample.failure = Some(format!("no figure can be read at {}", sample.place));
@@ -143,7 +143,7 @@ impl Foreign {
     }
 
     /// Says what may explain the figures, where that is known.
-    pub(crate) fn explain(&mut self, what: &str, value: Option<impl ToString>) {
+    pub(crate) fn add_provenance(&mut self, what: &str, value: Option<impl ToString>) {
         let value = value.map(|value| value.to_string()).filter(|value| !value.trim().is_empty());
         self.provenance.extend(value.map(|value| (what.to_owned(), value)));
     }
@@ -152,19 +152,19 @@ impl Foreign {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::named;
+    use crate::naming::valid_name;
 
     #[test]
     fn cells_of_one_name_are_told_apart_by_what_differs() {
-        let mut foreign = Foreign::default();
+        let mut foreign = ForeignResults::default();
         for (size, direct) in [("1g", "1"), ("2g", "1")] {
-            let mut cell = ForeignCell::new(named("x"), "");
+            let mut cell = ForeignCell::new(valid_name("x"), "");
             cell.axis("job", "j");
             cell.param("size", size);
             cell.param("direct", direct);
             foreign.add(cell);
         }
-        foreign.tell_apart();
+        foreign.disambiguate();
         let cases: Vec<String> = foreign.cells.iter().map(|cell| cell.case().to_string()).collect();
         assert_eq!(cases, ["job=j,size=1g", "job=j,size=2g"]);
     }

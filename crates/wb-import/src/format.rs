@@ -23,7 +23,7 @@ pub enum Format {
 /// Text that names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no format: {names} is expected", names = Format::names())]
-pub struct BadFormat(String);
+pub struct UnknownFormat(String);
 
 impl Format {
     /// All of them.
@@ -54,7 +54,7 @@ impl Format {
 
     /// The format that a text is of, by names that stand in files of one format alone; also of one that is cut off or
     /// damaged further on.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn detect(text: &str) -> Option<Self> {
         let has = |name: &str| text.contains(name);
         let is = |format: &Self| match format {
             Self::Pbench => has("\"iteration_name\"") || has("\"iteration_data\""),
@@ -75,9 +75,9 @@ impl fmt::Display for Format {
 }
 
 impl FromStr for Format {
-    type Err = BadFormat;
+    type Err = UnknownFormat;
 
-    fn from_str(text: &str) -> Result<Self, BadFormat> {
-        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| BadFormat(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }

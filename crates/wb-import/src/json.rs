@@ -7,18 +7,18 @@ use crate::ReadError;
 use crate::format::Format;
 
 /// Where a document may begin is tried so many times.
-const TRIES: usize = 16;
+const MAX_TRIES: usize = 16;
 
 /// Reads a file that is one document.
-pub(crate) fn document<T: DeserializeOwned>(format: Format, text: &str) -> Result<T, ReadError> {
+pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) -> Result<T, ReadError> {
     serde_json::from_str(text).map_err(|error| malformed(format, &error, 0))
 }
 
 /// Reads the documents in a text, among other lines; each begins at the start of a line. An error is the one of the
 /// first place where a document may begin.
-pub(crate) fn documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Vec<T>, ReadError> {
+pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Vec<T>, ReadError> {
     let (mut found, mut first, mut tries, mut at) = (Vec::new(), None, 0, 0);
-    while let Some(start) = next_start(text, at).filter(|_| tries < TRIES) {
+    while let Some(start) = find_document_start(text, at).filter(|_| tries < MAX_TRIES) {
         let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter();
         match stream.next() {
             Some(Ok(document)) => {
@@ -42,9 +42,9 @@ pub(crate) fn documents<T: DeserializeOwned>(format: Format, text: &str) -> Resu
 }
 
 /// Whether a text is nothing but JSON; otherwise what is wrong with it.
-pub(crate) fn is_well_formed(text: &str) -> Result<(), String> {
+pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    let mut documents = documents.map(|document| document.map_err(|error| place_of(&error, 0))).peekable();
+    let mut documents = documents.map(|document| document.map_err(|error| format_location(&error, 0))).peekable();
     match documents.peek() {
         Some(_) => documents.try_for_each(|document| document.map(drop)),
         None => Err("it is empty".to_owned()),
@@ -52,7 +52,7 @@ pub(crate) fn is_well_formed(text: &str) -> Result<(), String> {
 }
 
 /// The next brace that opens a line, or that follows a document.
-fn next_start(text: &str, from: usize) -> Option<usize> {
+fn find_document_start(text: &str, from: usize) -> Option<usize> {
     let rest = &text[from..];
     if rest.trim_start().starts_with('{') {
         return Some(from + rest.len() - rest.trim_start().len());
@@ -61,11 +61,11 @@ fn next_start(text: &str, from: usize) -> Option<usize> {
 }
 
 fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> ReadError {
-    ReadError::Malformed { format, why: place_of(error, lines_before) }
+    ReadError::Malformed { format, why: format_location(error, lines_before) }
 }
 
 /// Where in the file, and what.
-fn place_of(error: &serde_json::Error, lines_before: usize) -> String {
+fn format_location(error: &serde_json::Error, lines_before: usize) -> String {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
     format!("line {}, column {}: {what}", error.line() + lines_before, error.column())
@@ -73,9 +73,9 @@ fn place_of(error: &serde_json::Error, lines_before: usize) -> String {
 
 /// A number, also one in quotes; whatever else stands in its place is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Number(pub(crate) Option<f64>);
+pub(crate) struct LenientNumber(pub(crate) Option<f64>);
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for LenientNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 /// A value of any kind as text, a text without its quotes.
-pub(crate) fn plain(value: &serde_json::Value) -> String {
+pub(crate) fn to_plain_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn documents_are_found_among_other_lines() {
-        let found = |text: &str| documents::<Value>(Format::Fio, text).unwrap().len();
+        let found = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().len();
         assert_eq!(found("{}"), 1);
         assert_eq!(found("a: {x}\n{ \"a\": 1 }\n\nb\n{}\n"), 2);
         assert_eq!(found("{}{}"), 2);
@@ -118,20 +118,20 @@ mod tests {
 
     #[test]
     fn an_error_has_its_line_in_the_file() {
-        let error = documents::<Value>(Format::Fio, "x\n{\n\"a\": }").unwrap_err();
+        let error = parse_documents::<Value>(Format::Fio, "x\n{\n\"a\": }").unwrap_err();
         assert_eq!(error.to_string(), "is malformed as fio: line 3, column 6: expected value");
     }
 
     #[test]
     fn what_is_no_json_is_told() {
-        assert_eq!(is_well_formed("{\"a\": [1]}\n{}"), Ok(()));
-        assert_eq!(is_well_formed(" \n"), Err("it is empty".to_owned()));
-        assert_eq!(is_well_formed("{}\n{\"a\": 1"), Err("line 2, column 7: EOF while parsing an object".to_owned()));
+        assert_eq!(check_well_formed("{\"a\": [1]}\n{}"), Ok(()));
+        assert_eq!(check_well_formed(" \n"), Err("it is empty".to_owned()));
+        assert_eq!(check_well_formed("{}\n{\"a\": 1"), Err("line 2, column 7: EOF while parsing an object".to_owned()));
     }
 
     #[test]
     fn numbers_may_be_in_quotes() {
-        let read = |text: &str| serde_json::from_str::<Number>(text).unwrap().0;
+        let read = |text: &str| serde_json::from_str::<LenientNumber>(text).unwrap().0;
         assert_eq!([read("1"), read("\" 1.5 \""), read("\"odd\""), read("null")], [Some(1.0), Some(1.5), None, None]);
         assert_eq!([read("[1]"), read("\"inf\"")], [None, None]);
     }

@@ -7,6 +7,7 @@
 //! Start with [`fn@import`]: it finds [`files`], reads each ([`mod@read`], with a module for every format) into
 //! a [`Foreign`], puts that to what the run has already ([`stage`]), and records it ([`record`]).
 
+mod archive;
 pub mod error;
 pub mod files;
 pub mod foreign;
@@ -14,15 +15,14 @@ pub mod format;
 mod formats;
 pub mod import;
 mod json;
-mod kept;
+mod naming;
 pub mod read;
 mod record;
 mod runperf;
-mod stage;
-mod words;
+mod staging;
 
 pub use error::{ImportError, ReadError};
-pub use foreign::{Foreign, ForeignCell, ForeignSample};
+pub use foreign::{ForeignCell, ForeignResults, ForeignSample};
 pub use format::Format;
-pub use import::{FileReport, Imported, Names, Report, Request, import};
+pub use import::{FileReport, ImportReport, ImportRequest, ImportedFile, NameOverrides, import};
 pub use read::{ReadOptions, read};

@@ -1,6 +1,6 @@
 //! From the text of a file to what it holds.
 
-use crate::foreign::Foreign;
+use crate::foreign::ForeignResults;
 use crate::formats::{fio, google_benchmark, hyperfine, iperf3, pbench, phoronix};
 use crate::{Format, ReadError};
 
@@ -19,9 +19,9 @@ pub struct ReadOptions<'a> {
 ///
 /// # Errors
 /// When it is of no known format, not what its format should be, or holds nothing.
-pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, Foreign), ReadError> {
+pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, ForeignResults), ReadError> {
     let ReadOptions { format, system, include_incorrect } = options;
-    let format = format.or_else(|| Format::of(text)).ok_or(ReadError::Unknown)?;
+    let format = format.or_else(|| Format::detect(text)).ok_or(ReadError::Unknown)?;
     let mut foreign = match format {
         Format::Pbench => pbench::read(text, include_incorrect),
         Format::Fio => fio::read(text),
@@ -30,8 +30,8 @@ pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, Foreign), R
         Format::GoogleBenchmark => google_benchmark::read(text),
         Format::Phoronix => phoronix::read(text, system),
     }?;
-    foreign.tell_apart();
-    foreign.fail_what_has_no_figures();
+    foreign.disambiguate();
+    foreign.fail_empty_samples();
     foreign.secrets.sort();
     foreign.secrets.dedup();
     Ok((format, foreign))

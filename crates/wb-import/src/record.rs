@@ -9,34 +9,34 @@ use wb_record::journal::{Ended, EntryEnd};
 use wb_record::{Artefact, Entry, Event, History, Journal, RecordError, RunFolder};
 
 use crate::ImportError;
-use crate::import::Request;
-use crate::kept::keep;
-use crate::stage::{Source, Staged, StagedCell};
-use crate::words::slug;
+use crate::archive::archive;
+use crate::import::ImportRequest;
+use crate::naming::slug;
+use crate::staging::{SourceFile, StagedCell, StagedChanges};
 
 /// What ends a cell whose samples come from files.
 const ENDED_BY: &str = "its files hold no more samples";
 
 /// Records what is new to a run.
 pub(crate) fn record(
-    request: &Request<'_>,
+    request: &ImportRequest<'_>,
     run: &RunFolder,
     mut journal: Journal,
     history: History,
-    staged: &Staged,
-    sources: &[Source],
+    staged: &StagedChanges,
+    sources: &[SourceFile],
 ) -> Result<(), ImportError> {
-    let entry = run.add_entry(entry(request, &staged.cells, sources))?;
+    let entry = run.add_entry(build_entry(request, &staged.cells, sources))?;
     journal.write(Event::EntryStarted { entry, boot_id: request.boot_id.clone() })?;
     let mut recorder = Recorder { run, journal, history };
-    let recorded = recorder.all(staged, sources);
+    let recorded = recorder.record_all(staged, sources);
     let how = if recorded.is_ok() { EntryEnd::Finished } else { EntryEnd::Failed };
     let ended = recorder.journal.write(Event::EntryEnded { entry, how });
     recorded?;
     Ok(ended.map(drop)?)
 }
 
-fn entry(request: &Request<'_>, cells: &[StagedCell], sources: &[Source]) -> Entry {
+fn build_entry(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> Entry {
     let mut formats: Vec<&str> = sources.iter().map(|source| source.format.name()).collect();
     formats.sort_unstable();
     formats.dedup();
@@ -58,7 +58,7 @@ fn entry(request: &Request<'_>, cells: &[StagedCell], sources: &[Source]) -> Ent
 }
 
 /// The machines that the files name, each as far as it is known.
-fn machines(sources: &[Source]) -> BTreeMap<WorkerName, Facts> {
+fn machines(sources: &[SourceFile]) -> BTreeMap<WorkerName, Facts> {
     let known = sources.iter().map(|source| &source.foreign.machine).filter(|facts| **facts != Facts::default());
     known
         .filter_map(|facts| {
@@ -69,7 +69,7 @@ fn machines(sources: &[Source]) -> BTreeMap<WorkerName, Facts> {
 }
 
 /// Writes the definitions, a serial's at once.
-fn define(run: &RunFolder, cells: &[StagedCell]) -> Result<(), RecordError> {
+fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), RecordError> {
     let mut serials: BTreeMap<_, Vec<&StagedCell>> = BTreeMap::new();
     for cell in cells {
         serials.entry(run.serial(&cell.definition.cell)).or_default().push(cell);
@@ -90,29 +90,29 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    fn all(&mut self, staged: &Staged, sources: &[Source]) -> Result<(), ImportError> {
+    fn record_all(&mut self, staged: &StagedChanges, sources: &[SourceFile]) -> Result<(), ImportError> {
         for (test, text) in &staged.tests {
             self.run.keep_test(test, text)?;
         }
-        define(self.run, &staged.cells)?;
+        write_definitions(self.run, &staged.cells)?;
         for source in sources {
-            keep(self.run, source)?;
+            archive(self.run, source)?;
         }
-        Ok(staged.cells.iter().try_for_each(|cell| self.cell(cell))?)
+        Ok(staged.cells.iter().try_for_each(|cell| self.record_cell(cell))?)
     }
 
-    fn cell(&mut self, cell: &StagedCell) -> Result<(), RecordError> {
+    fn record_cell(&mut self, cell: &StagedCell) -> Result<(), RecordError> {
         let id = &cell.definition.cell;
         let taken = self.history.attempts(id).iter().map(|attempt| attempt.ended.sample + 1).max().unwrap_or(0);
         for (number, (sample, outcome)) in (taken..).zip(&cell.samples) {
-            self.sample(cell, number, sample, outcome)?;
+            self.record_sample(cell, number, sample, outcome)?;
         }
         let (cell, key, by) = (id.clone(), cell.definition.key.clone(), ENDED_BY.to_owned());
         self.journal.write(Event::CellEnded { cell, key, by }).map(drop)
     }
 
     /// Nothing is measured here: the attempt is as long as what was measured took, and no process of it ran.
-    fn sample(
+    fn record_sample(
         &mut self,
         cell: &StagedCell,
         number: u32,

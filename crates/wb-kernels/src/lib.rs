@@ -18,10 +18,10 @@ pub mod memory;
 mod opaque;
 mod prefetch;
 pub mod ramspeed;
-pub mod team;
+pub mod thread_team;
 mod work;
 
 pub use error::Error;
 pub use isa::{Isa, UnknownIsa, UnsupportedIsa};
-pub use memory::{HugePages, Memory, Residency};
+pub use memory::{HugePagePolicy, MappedMemory, Residency};
 pub use work::{Probe, Work};

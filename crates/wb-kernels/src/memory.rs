@@ -10,7 +10,7 @@ use std::{ffi::c_void, fs, io, ops::Range, ptr};
 /// Which pages the arrays shall live on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum HugePages {
+pub enum HugePagePolicy {
     /// What the system does without being asked.
     #[default]
     Inherit,
@@ -35,7 +35,7 @@ pub struct Residency {
 /// It lies between two inaccessible pages, so that the kernel never merges it with other
 /// mappings and its residency is its own.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MappedMemory {
     reserved: *mut c_void,
     reserved_bytes: usize,
     base: *mut u8,
@@ -44,16 +44,16 @@ pub struct Memory {
 
 // SAFETY: the mapping belongs to this value alone; shared access through it is either read-only
 // (no method gives `&mut` from `&self`) or unsafe with its own contract.
-unsafe impl Send for Memory {}
+unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for MappedMemory {}
 
 /// Numbers for which all-zero memory is a value.
-pub trait Number: Copy + Send + Sync + sealed::Sealed + 'static {}
-impl Number for f32 {}
-impl Number for f64 {}
-impl Number for i64 {}
-impl Number for u64 {}
+pub trait Zeroable: Copy + Send + Sync + sealed::Sealed + 'static {}
+impl Zeroable for f32 {}
+impl Zeroable for f64 {}
+impl Zeroable for i64 {}
+impl Zeroable for u64 {}
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -62,7 +62,7 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-impl Memory {
+impl MappedMemory {
     /// Alignment of the first byte: the size of a huge page.
     pub const ALIGNMENT: usize = 2 << 20;
     const PAGE: usize = 4096;
@@ -73,12 +73,12 @@ impl Memory {
     /// # Errors
     /// [`Error::Memory`] where less is available, [`Error::Map`] or [`Error::HugePages`] where
     /// the system refuses.
-    pub fn map(bytes: usize, huge: HugePages) -> Result<Self, Error> {
-        fits(bytes as u64)?;
+    pub fn map(bytes: usize, huge: HugePagePolicy) -> Result<Self, Error> {
+        check_available(bytes as u64)?;
         let refused = |errno: Errno| Error::Map { bytes, source: errno.into() };
         // Room for a guard on each side and for moving the start to the alignment.
         // A huge page is given where all of it is mapped: the last one, too, needs its whole size.
-        let grain = if huge == HugePages::Always { Self::ALIGNMENT } else { Self::PAGE };
+        let grain = if huge == HugePagePolicy::Always { Self::ALIGNMENT } else { Self::PAGE };
         let length = bytes.max(1).div_ceil(grain).checked_mul(grain);
         let reserved_bytes = length
             .and_then(|length| length.checked_add(Self::ALIGNMENT + 2 * Self::PAGE))
@@ -124,7 +124,7 @@ impl Memory {
 
     /// All of it as numbers; the remainder that fills none is left out.
     #[must_use]
-    pub fn as_slice<T: Number>(&self) -> &[T] {
+    pub fn as_slice<T: Zeroable>(&self) -> &[T] {
         // SAFETY: mapped, readable, initialised to zero by the kernel, aligned to 2 MiB; every
         // bit pattern is a value of T; `&self` forbids `&mut` at the same time.
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
@@ -132,7 +132,7 @@ impl Memory {
 
     /// All of it as numbers to be written; the remainder that fills none is left out.
     #[must_use]
-    pub fn as_mut_slice<T: Number>(&mut self) -> &mut [T] {
+    pub fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
     }
@@ -151,7 +151,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MappedMemory {
     fn drop(&mut self) {
         // SAFETY: the whole reservation belongs to this value and nothing can borrow from it any
         // more.
@@ -160,7 +160,7 @@ impl Drop for Memory {
     }
 }
 
-impl HugePages {
+impl HugePagePolicy {
     fn advice(self) -> Option<mm::Advice> {
         match self {
             Self::Inherit => None,
@@ -175,18 +175,18 @@ impl HugePages {
 ///
 /// # Errors
 /// [`Error::Memory`] with both figures.
-pub fn fits(bytes: u64) -> Result<(), Error> {
-    match available() {
+pub fn check_available(bytes: u64) -> Result<(), Error> {
+    match available_bytes() {
         Ok(Some(available)) if available < bytes => Err(Error::Memory { needs: bytes, available }),
         _ => Ok(()),
     }
 }
 
-fn available() -> io::Result<Option<u64>> {
-    Ok(kilobytes(&fs::read_to_string("/proc/meminfo")?, "MemAvailable:"))
+fn available_bytes() -> io::Result<Option<u64>> {
+    Ok(parse_kilobytes(&fs::read_to_string("/proc/meminfo")?, "MemAvailable:"))
 }
 
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
+fn parse_kilobytes(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
@@ -195,17 +195,17 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
 fn huge_bytes(smaps: &str, range: Range<usize>) -> u64 {
     let (mut inside, mut sum) = (false, 0);
     for line in smaps.lines() {
-        if let Some(mapping) = addresses(line) {
+        if let Some(mapping) = parse_addresses(line) {
             inside = mapping.start < range.end && range.start < mapping.end;
         } else if inside {
-            sum += kilobytes(line, "AnonHugePages:").unwrap_or(0);
+            sum += parse_kilobytes(line, "AnonHugePages:").unwrap_or(0);
         }
     }
     sum
 }
 
 /// `7f00-7f10 rw-p …`, the line that opens each mapping.
-fn addresses(line: &str) -> Option<Range<usize>> {
+fn parse_addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn memory_is_zeroed_aligned_and_writable_to_its_end() {
         for bytes in [1, 4096, (2 << 20) + 24] {
-            let mut memory = Memory::map(bytes, HugePages::Inherit).unwrap();
-            assert_eq!(memory.as_ptr() as usize % Memory::ALIGNMENT, 0);
+            let mut memory = MappedMemory::map(bytes, HugePagePolicy::Inherit).unwrap();
+            assert_eq!(memory.as_ptr() as usize % MappedMemory::ALIGNMENT, 0);
             assert!(memory.as_slice::<u64>().iter().all(|&word| word == 0));
             memory.as_mut_slice::<u64>().fill(7);
             assert_eq!(memory.as_slice::<u64>().len(), bytes / 8);
@@ -230,14 +230,14 @@ mod tests {
     fn residency_follows_the_policy_as_far_as_the_kernel_does() {
         let bytes = 8 << 20;
         let resident = |huge| {
-            let mut memory = Memory::map(bytes, huge).unwrap();
+            let mut memory = MappedMemory::map(bytes, huge).unwrap();
             memory.as_mut_slice::<u64>().fill(1);
             memory.residency().unwrap()
         };
-        assert_eq!(resident(HugePages::Never), Residency { bytes: bytes as u64, huge_bytes: 0 });
+        assert_eq!(resident(HugePagePolicy::Never), Residency { bytes: bytes as u64, huge_bytes: 0 });
         let enabled = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if enabled.is_ok_and(|mode| !mode.contains("[never]")) {
-            assert!(resident(HugePages::Always).huge_bytes <= bytes as u64);
+            assert!(resident(HugePagePolicy::Always).huge_bytes <= bytes as u64);
         } else {
             println!("SKIPPED: transparent huge pages are off here");
         }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn more_than_the_system_has_is_refused_with_both_figures() {
-        let error = Memory::map(usize::MAX / 2, HugePages::Inherit).unwrap_err();
+        let error = MappedMemory::map(usize::MAX / 2, HugePagePolicy::Inherit).unwrap_err();
         assert!(matches!(error, Error::Memory { .. } | Error::Map { .. }), "{error}");
     }
 

@@ -28,7 +28,7 @@ pub struct Probe {
 
 /// What was measured.
 #[derive(Debug)]
-pub(crate) struct Measured<T> {
+pub(crate) struct TimedRun<T> {
     pub(crate) iterations: u64,
     pub(crate) seconds: f64,
     pub(crate) value: T,
@@ -43,15 +43,15 @@ const SHORTEST_PROBE: f64 = 0.01;
 const MARGIN: f64 = 1.03;
 /// Measuring again because it came out too short ends after so many times: a machine that keeps
 /// speeding up is measured all the same, and the report says how long it took.
-const RETRIES: u32 = 4;
+const MAX_RETRIES: u32 = 4;
 
 /// A probe does this part of a known number of iterations.
-const PART: u64 = 8;
+const PROBE_DIVISOR: u64 = 8;
 /// A probe that is as far off as this (twice or half the time per iteration) may have been kept waiting by others,
 /// or run in peace where the measured run had not: it is repeated, and the nearest one kept…
-const NEAR: f64 = std::f64::consts::LN_2;
+const MAX_PROBE_DISTANCE: f64 = std::f64::consts::LN_2;
 /// …so many times at most. Where the time does not follow the work, every probe is far off.
-const REPEATS: u32 = 3;
+const MAX_PROBE_REPEATS: u32 = 3;
 
 /// Measures `once`, which does a number of iterations from the same initial state each time and
 /// tells their wall time.
@@ -61,14 +61,14 @@ const REPEATS: u32 = 3;
 pub(crate) fn measure<T>(
     work: Work,
     mut once: impl FnMut(u64) -> Result<(Duration, T), Error>,
-) -> Result<Measured<T>, Error> {
+) -> Result<TimedRun<T>, Error> {
     let mut run = |iterations: u64| {
         once(iterations).map(|(wall, value)| (value, Probe { iterations, seconds: wall.as_secs_f64() }))
     };
     let (first, (value, Probe { iterations, seconds })) = match work {
         Work::Iterations(0) => return Err(Error::Config("no iterations are asked for: give at least 1".into())),
         Work::Iterations(iterations) => {
-            let (_, probe) = run(iterations.div_ceil(PART))?;
+            let (_, probe) = run(iterations.div_ceil(PROBE_DIVISOR))?;
             (probe, run(iterations)?)
         }
         Work::Seconds(asked) if !(asked > 0.0 && asked < 1e6) => {
@@ -80,30 +80,30 @@ pub(crate) fn measure<T>(
             let long_enough = (asked * PROBE_SHARE).clamp(SHORTEST_PROBE, 1.0).min(asked);
             let (_, mut probe) = run(1)?;
             while probe.seconds < long_enough {
-                (_, probe) = run(more(probe, long_enough))?;
+                (_, probe) = run(estimate_iterations(probe, long_enough))?;
             }
-            let mut measured = run(more(probe, asked))?;
-            for _ in 0..RETRIES {
+            let mut measured = run(estimate_iterations(probe, asked))?;
+            for _ in 0..MAX_RETRIES {
                 if measured.1.seconds >= asked {
                     break;
                 }
-                measured = run(more(measured.1, asked))?;
+                measured = run(estimate_iterations(measured.1, asked))?;
             }
             (probe, measured)
         }
     };
     let measured = Probe { iterations, seconds };
     let mut probe = first;
-    for _ in 0..REPEATS {
-        if distance(probe, measured) <= NEAR {
+    for _ in 0..MAX_PROBE_REPEATS {
+        if distance(probe, measured) <= MAX_PROBE_DISTANCE {
             break;
         }
-        let (_, again) = run(iterations.div_ceil(PART))?;
+        let (_, again) = run(iterations.div_ceil(PROBE_DIVISOR))?;
         if distance(again, measured) < distance(probe, measured) {
             probe = again;
         }
     }
-    Ok(Measured { iterations, seconds, value, probe })
+    Ok(TimedRun { iterations, seconds, value, probe })
 }
 
 /// By which factor the times per iteration differ, as a logarithm.
@@ -114,7 +114,7 @@ fn distance(probe: Probe, measured: Probe) -> f64 {
 
 /// Iterations that should last `seconds`, judged by a probe: always more than it had if it was
 /// shorter, and never a thousand times more, since a very short probe tells little.
-fn more(probe: Probe, seconds: f64) -> u64 {
+fn estimate_iterations(probe: Probe, seconds: f64) -> u64 {
     let factor = (seconds * MARGIN / probe.seconds.max(1e-9)).min(1000.0);
     let iterations = (probe.iterations as f64 * factor).ceil() as u64;
     if probe.seconds < seconds { iterations.max(probe.iterations + 1) } else { iterations.max(1) }
@@ -126,7 +126,7 @@ mod tests {
     use std::cell::RefCell;
 
     /// A run of `per` seconds for each iteration and `fixed` seconds besides.
-    fn paced(work: Work, per: f64, fixed: f64) -> (Measured<u64>, Vec<u64>) {
+    fn paced(work: Work, per: f64, fixed: f64) -> (TimedRun<u64>, Vec<u64>) {
         let asked = RefCell::new(Vec::new());
         let measured = measure(work, |n| {
             asked.borrow_mut().push(n);

@@ -3,7 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::{env, process::Command};
-use wb_kernels::{HugePages, Isa, Work, himeno, ramspeed};
+use wb_kernels::{HugePagePolicy, Isa, Work, himeno, ramspeed};
 
 /// Parts of the names of the measured loops, and how many of each there are at least.
 const LOOPS: [(&str, usize); 5] = [
@@ -37,13 +37,13 @@ fn the_scalar_loops_hold_no_vector_instruction() {
 /// Keeps the loops in the program, and shows that they run.
 fn call_everything() -> Result<(), wb_kernels::Error> {
     let cpus = || vec![wb_kernels::cpus::allowed()[0]];
-    let (isa, huge_pages, work) = (Isa::Scalar, HugePages::Inherit, Work::Iterations(1));
+    let (isa, huge_pages, work) = (Isa::Scalar, HugePagePolicy::Inherit, Work::Iterations(1));
     let grid = himeno::Grid::XS;
     himeno::run(&himeno::Config { grid, cpus: cpus(), isa, huge_pages, work })?;
-    let (mode, kind) = (ramspeed::Mode::Triad, ramspeed::Kind::Floating);
+    let (mode, kind) = (ramspeed::Mode::Triad, ramspeed::WordType::Floating);
     let config = ramspeed::Config { mode, kind, non_temporal: false, bytes: 4096, cpus: cpus(), isa, huge_pages, work };
     ramspeed::run(&config)?;
-    let (op, min_bytes, max_bytes) = (ramspeed::sweep::Op::Read, 1024, 1024);
+    let (op, min_bytes, max_bytes) = (ramspeed::sweep::Access::Read, 1024, 1024);
     let half_steps = false;
     let config =
         ramspeed::sweep::Config { op, min_bytes, max_bytes, half_steps, cpus: cpus(), isa, huge_pages, seconds: 1e-4 };

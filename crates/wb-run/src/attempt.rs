@@ -13,8 +13,8 @@ use wb_record::journal::Ended;
 use wb_record::{Artefact, Event, History, Journal, RecordError, RunFolder};
 use wb_study::Studied;
 use wb_tests::Failure;
-use wb_tests::attempt::Record;
-use wb_tests::meeting::Seat;
+use wb_tests::attempt::AttemptRecord;
+use wb_tests::start_barrier::BarrierSlot;
 
 use crate::RunError;
 use crate::cells::Measuring;
@@ -45,7 +45,7 @@ pub struct Bench {
 /// How a sample was taken, by all teams together.
 struct Taken {
     result: Result<(), Failure>,
-    record: Record,
+    record: AttemptRecord,
     works: BTreeMap<WorkerName, u64>,
     disturbances: Vec<String>,
     other_runs: BTreeSet<(WorkerName, Holder)>,
@@ -127,7 +127,7 @@ impl Bench {
         let mut prepared = std::mem::take(&mut cell.prepared);
         prepared.resize_with(cell.cell.teams.len(), || None);
         let together = cell.cell.teams.len() > 1;
-        let seats = Seat::several(cell.cell.teams.len()).into_iter().map(|seat| together.then_some(seat));
+        let seats = BarrierSlot::new_group(cell.cell.teams.len()).into_iter().map(|seat| together.then_some(seat));
         let (means, measured) = (self.means(cell.cell.teams.len()), &*cell);
         let parts = measured.cell.teams.iter().zip(seats).zip(prepared).map(|((team, seat), prepared)| {
             let which = Which { purpose, sample, work: measured.work(&team.worker) };
@@ -179,7 +179,7 @@ fn together_taken(workers: &[WorkerName], parts: Vec<Part>) -> (Vec<crate::part:
     let mut prepared = Vec::new();
     let mut taken = Taken {
         result: Ok(()),
-        record: Record::default(),
+        record: AttemptRecord::default(),
         works: BTreeMap::new(),
         disturbances: Vec::new(),
         other_runs: BTreeSet::new(),
@@ -197,7 +197,7 @@ fn together_taken(workers: &[WorkerName], parts: Vec<Part>) -> (Vec<crate::part:
             Some(work) => drop(taken.works.insert(worker.clone(), work)),
             None => {}
         }
-        let result = part.result.map_err(|failure| if alone { failure } else { failure.on(worker) });
+        let result = part.result.map_err(|failure| if alone { failure } else { failure.on_worker(worker) });
         // A worker that went away explains what others say then.
         if taken.result.is_ok() || matches!(result, Err(Failure::Lost { .. })) {
             taken.result = result.and(taken.result);

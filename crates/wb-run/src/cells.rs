@@ -8,8 +8,8 @@ use wb_plan::{Cell, Duration, Plan, Sampling};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Decision, Rule};
 use wb_study::{Studied, judge};
-use wb_tests::test::{placement_of, surroundings_of};
-use wb_tests::{BUILT, Test};
+use wb_tests::test::{requested_placement, requested_surroundings};
+use wb_tests::{BUILT_PREFIX, Test};
 
 use crate::part::Prepared;
 
@@ -50,7 +50,7 @@ impl Measuring {
         test: Arc<dyn Test>,
         studied: Vec<Studied>,
     ) -> Result<Self, String> {
-        let (placement, surroundings) = (placement_of(&cell.params)?, surroundings_of(&cell.params)?);
+        let (placement, surroundings) = (requested_placement(&cell.params)?, requested_surroundings(&cell.params)?);
         Ok(Self { cell, definition, test, placement, surroundings, studied, prepared: Vec::new(), tried: 0 })
     }
 
@@ -81,7 +81,7 @@ impl Measuring {
     /// Whether its samples were taken with programs that its test built.
     pub fn has_built(&self) -> bool {
         let measured = self.studied.iter().filter_map(|studied| studied.measured.as_ref());
-        measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT))
+        measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT_PREFIX))
     }
 
     /// One more attempt has ended.

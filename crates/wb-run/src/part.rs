@@ -10,10 +10,10 @@ use wb_model::{Bytes, Found, Nanos, Purpose, Scope, Team, WorkerName};
 use wb_plan::Sampling;
 use wb_sys::telemetry::Thresholds;
 use wb_sys::undo::{Reset, Undone};
-use wb_tests::attempt::{Record, lost};
-use wb_tests::meeting::Seat;
-use wb_tests::test::{AnyPrepared, knobs_of};
-use wb_tests::{Attempt, Failure, Site};
+use wb_tests::attempt::{AttemptRecord, worker_failure};
+use wb_tests::start_barrier::BarrierSlot;
+use wb_tests::test::{AnyPrepared, requested_knobs};
+use wb_tests::{Attempt, Failure, WorkerContext};
 
 use crate::cells::Measuring;
 use crate::crew::{Crew, Member};
@@ -21,7 +21,7 @@ use crate::other_runs;
 use crate::tools::Running;
 
 /// What a team prepared for all samples of a cell, and where that lives.
-pub(crate) type Prepared = Option<(Site, AnyPrepared)>;
+pub(crate) type Prepared = Option<(WorkerContext, AnyPrepared)>;
 
 /// The file of what became of a cell's knobs: by worker, a list of [`Tuned`].
 const KNOBS: &str = "knobs.json";
@@ -47,14 +47,14 @@ pub(crate) struct Seen {
 /// A part that was taken.
 pub(crate) struct Part {
     pub(crate) result: Result<(), Failure>,
-    pub(crate) record: Record,
+    pub(crate) record: AttemptRecord,
     pub(crate) seen: Seen,
     pub(crate) prepared: Prepared,
 }
 
 impl Part {
     fn failed(failure: Failure, prepared: Prepared) -> Self {
-        Self { result: Err(failure), record: Record::default(), seen: Seen::default(), prepared }
+        Self { result: Err(failure), record: AttemptRecord::default(), seen: Seen::default(), prepared }
     }
 }
 
@@ -73,7 +73,7 @@ impl Means<'_> {
         self,
         cell: &Measuring,
         team: &Team,
-        seat: Option<Seat>,
+        seat: Option<BarrierSlot>,
         which: Which,
         prepared: Prepared,
     ) -> Part {
@@ -82,7 +82,7 @@ impl Means<'_> {
             Err(failure) => return Part::failed(failure, prepared),
         };
         let mut attempt = Attempt::new(site, which.purpose, which.sample, self.sampling.min_time, which.work);
-        attempt.stdout_room = self.stdout_room;
+        attempt.stdout_limit = self.stdout_room;
         let (result, prepared) = match prepare_site(cell, &mut attempt).await {
             Ok(()) => self.prepared_sample(cell, team, &mut attempt, prepared).await,
             Err(failure) => (Err(failure), prepared),
@@ -124,21 +124,21 @@ impl Means<'_> {
     }
 
     /// The site of a team: with its servers' workers, where these are others.
-    async fn site(self, cell: &Measuring, team: &Team, seat: Option<Seat>) -> Result<Site, Failure> {
+    async fn site(self, cell: &Measuring, team: &Team, seat: Option<BarrierSlot>) -> Result<WorkerContext, Failure> {
         let mut others = Vec::new();
         for other in team.others() {
             others.push(self.one(cell, team, other).await?);
         }
-        Ok(Site { others, seat, ..self.one(cell, team, &team.worker).await? })
+        Ok(WorkerContext { peers: others, barrier_slot: seat, ..self.one(cell, team, &team.worker).await? })
     }
 
-    async fn one(self, cell: &Measuring, team: &Team, name: &WorkerName) -> Result<Site, Failure> {
+    async fn one(self, cell: &Measuring, team: &Team, name: &WorkerName) -> Result<WorkerContext, Failure> {
         let gone = || Failure::refused(format!("there is no worker `{name}`"));
         let Member { worker, facts, address, .. } = self.crew.get(name).ok_or_else(gone)?;
-        let group = worker.group_with(found(cell)?).await.map_err(lost)?;
+        let group = worker.group_with(found(cell)?).await.map_err(worker_failure)?;
         let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
-        let site = Site::new(group, Arc::clone(facts), cell.placement.clone(), limit, self.cancel.clone());
-        Ok(Site { team: team.clone(), address: address.clone(), ..site })
+        let site = WorkerContext::new(group, Arc::clone(facts), cell.placement.clone(), limit, self.cancel.clone());
+        Ok(WorkerContext { team: team.clone(), address: address.clone(), ..site })
     }
 
     /// Prepares as the test's scope wants, samples, and takes down what does not outlive the sample.
@@ -152,9 +152,9 @@ impl Means<'_> {
         let (test, params) = (&cell.test, &cell.cell.params);
         if cell.cell.scope == Scope::Sample {
             let sampled = async {
-                let mut prepared = test.prepare(params, &attempt.site).await?;
+                let mut prepared = test.prepare(params, &attempt.context).await?;
                 let sampled = self.sample(cell, &mut prepared, attempt).await;
-                match (sampled, test.cleanup(params, prepared, &attempt.site).await) {
+                match (sampled, test.cleanup(params, prepared, &attempt.context).await) {
                     (Ok(seen), cleaned) => cleaned.map(|()| seen).map_err(Failure::in_cleanup),
                     (Err(failure), cleaned) => {
                         note_failed_cleanup(attempt, cleaned);
@@ -194,15 +194,15 @@ impl Means<'_> {
         attempt: &mut Attempt,
     ) -> Result<Seen, Failure> {
         let interval = self.sampling.telemetry_interval;
-        let tools = Running::start(attempt.site.worker(), &cell.cell.tools).await?;
+        let tools = Running::start(attempt.context.worker(), &cell.cell.tools).await?;
         let mut recordings: Vec<(WorkerName, Recording)> = Vec::new();
-        for site in std::iter::once(&attempt.site).chain(&attempt.site.others) {
-            recordings.push((site.worker().name().clone(), site.group.record(interval).await.map_err(lost)?));
+        for site in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
+            recordings.push((site.worker().name().clone(), site.group.record(interval).await.map_err(worker_failure)?));
         }
         let sampled = cell.test.sample(&cell.cell.params, prepared, attempt).await;
         let mut finished = Vec::new();
         for (name, recording) in recordings {
-            finished.push((name, recording.finish().await.map_err(lost)));
+            finished.push((name, recording.finish().await.map_err(worker_failure)));
         }
         if let Some(tools) = tools {
             tools.finish_into(attempt).await?;
@@ -223,16 +223,16 @@ fn keep(attempt: &mut Attempt, other: Option<&WorkerName>, recorded: &Recorded) 
     let Recorded { telemetry, other_runs } = recorded;
     let file = other.map_or("telemetry.json".to_owned(), |name| format!("telemetry@{name}.json"));
     match serde_json::to_vec(telemetry) {
-        Ok(json) => attempt.keep(&file, json),
-        Err(error) => attempt.noticed(format!("telemetry could not be recorded: {error}")),
+        Ok(json) => attempt.add_artefact(&file, json),
+        Err(error) => attempt.add_finding(format!("telemetry could not be recorded: {error}")),
     }
     let told = |text: String| other.map_or(text.clone(), |name| format!("{name}: {text}"));
     for run in other_runs {
-        attempt.noticed(told(other_runs::finding(run)));
+        attempt.add_finding(told(other_runs::finding(run)));
     }
     let disturbance = telemetry.disturbance(&Thresholds::default());
     for finding in &disturbance.findings {
-        attempt.noticed(told(finding.to_string()));
+        attempt.add_finding(told(finding.to_string()));
     }
     disturbance.marks.iter().map(|mark| told(mark.to_string())).collect()
 }
@@ -246,22 +246,22 @@ fn found(cell: &Measuring) -> Result<Found, Failure> {
 /// Sets the cell's knobs until the site's groups are torn down, and runs what is to be run before each attempt: where and
 /// how the system places it, since it is not measured.
 async fn prepare_site(cell: &Measuring, attempt: &mut Attempt) -> Result<(), Failure> {
-    let knobs = knobs_of(&cell.cell.params);
+    let knobs = requested_knobs(&cell.cell.params);
     let mut tuned: BTreeMap<WorkerName, Vec<Tuned>> = BTreeMap::new();
-    for site in std::iter::once(&attempt.site).chain(&attempt.site.others) {
+    for site in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
         if !knobs.is_empty() {
-            let outcomes = site.group.tune(knobs.clone()).await.map_err(lost)?;
+            let outcomes = site.group.tune(knobs.clone()).await.map_err(worker_failure)?;
             tuned.insert(site.worker().name().clone(), outcomes);
         }
         if let Some(line) = &cell.surroundings.before {
-            site.succeed(Command::new(["sh", "-c", line])).await?;
+            site.run(Command::new(["sh", "-c", line])).await?;
         }
     }
     if tuned.is_empty() {
         return Ok(());
     }
     let json = serde_json::to_vec_pretty(&tuned).map_err(|error| Failure::refused(error.to_string()))?;
-    attempt.keep(KNOBS, json);
+    attempt.add_artefact(KNOBS, json);
     let left = |Tuned { knob, target, was, outcome, .. }: &Tuned| match outcome {
         Outcome::Left { reason } => {
             let value = was.as_ref().map(|was| format!(" at `{was}`")).unwrap_or_default();
@@ -269,20 +269,20 @@ async fn prepare_site(cell: &Measuring, attempt: &mut Attempt) -> Result<(), Fai
         }
         _ => None,
     };
-    tuned.values().flatten().filter_map(left).for_each(|finding| attempt.noticed(finding));
+    tuned.values().flatten().filter_map(left).for_each(|finding| attempt.add_finding(finding));
     let reset = |Tuned { knob, target, resets, .. }: &Tuned| {
         // Settings of the scheduler that was there before are gone with it, as they should be.
         let listed: Vec<String> = resets.iter().filter(|reset| reset.now.is_some()).map(Reset::to_string).collect();
         (!listed.is_empty()).then(|| format!("setting the knob `{knob}` of {target} has reset {}", listed.join(", ")))
     };
-    tuned.values().flatten().filter_map(reset).for_each(|finding| attempt.noticed(finding));
+    tuned.values().flatten().filter_map(reset).for_each(|finding| attempt.add_finding(finding));
     Ok(())
 }
 
 /// The failure of a cleanup after a sample that has failed already: its reason stays that of the sample.
 fn note_failed_cleanup<T>(attempt: &mut Attempt, cleaned: Result<T, Failure>) {
     if let Err(failure) = cleaned {
-        attempt.noticed(format!("cleanup failed too: {failure}"));
+        attempt.add_finding(format!("cleanup failed too: {failure}"));
     }
 }
 
@@ -297,12 +297,12 @@ struct Teardown {
 
 impl Teardown {
     /// Ends all that runs on a site, and puts back what was changed for it.
-    async fn of(site: Site) -> Self {
+    async fn of(site: WorkerContext) -> Self {
         let mut teardown = Self::default();
-        for group in std::iter::once(site.group).chain(site.others.into_iter().map(|other| other.group)) {
+        for group in std::iter::once(site.group).chain(site.peers.into_iter().map(|other| other.group)) {
             match group.teardown().await {
                 Ok(ended) => teardown.add(ended),
-                Err(error) => teardown.failure = Some(lost(error)),
+                Err(error) => teardown.failure = Some(worker_failure(error)),
             }
         }
         teardown

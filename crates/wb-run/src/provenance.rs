@@ -6,7 +6,7 @@ use wb_agent::{Worker, WorkerError};
 use wb_model::{Ability, Requirement, WorkerName};
 use wb_plan::{Cell, Plan};
 use wb_tests::Registry;
-use wb_tests::test::knobs_of;
+use wb_tests::test::requested_knobs;
 
 use crate::RunError;
 use crate::crew::{Crew, Member};
@@ -114,7 +114,7 @@ pub async fn require(plan: &mut Plan, registry: &Registry, crew: &Crew) -> Resul
 
 /// The first knob of a cell that cannot be set on a worker, and why.
 async fn unsettable(cell: &Cell, worker: &Worker) -> Result<Option<String>, RunError> {
-    let knobs = knobs_of(&cell.params);
+    let knobs = requested_knobs(&cell.params);
     if knobs.is_empty() {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use wb_model::{Bytes, Team};
 use wb_plan::Sampling;
 use wb_record::RunFolder;
-use wb_tests::{BUILT, DEFINITION_FILE, DEFINITION_SHA256};
+use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
 use crate::RunError;
 use crate::cells::Measuring;
@@ -61,8 +61,8 @@ pub async fn check_build(
         let Ok(built) = means.build(cell, team).await else { continue };
         for (program, hash) in &built {
             let worker = worker_suffix(cell, team);
-            if let Some(before) = other(&of_samples(cell, &format!("{BUILT}{program}"), &worker), hash) {
-                return Err(changed(cell, &format!("{BUILT}{program}"), before, hash));
+            if let Some(before) = other(&of_samples(cell, &format!("{BUILT_PREFIX}{program}"), &worker), hash) {
+                return Err(changed(cell, &format!("{BUILT_PREFIX}{program}"), before, hash));
             }
         }
     }
@@ -98,7 +98,7 @@ fn hashes<'a>(provenance: &'a BTreeMap<String, String>, thing: &str, worker: &st
 
 fn changed(cell: &Measuring, thing: &str, before: &str, now: &str) -> RunError {
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
-    let what = match (thing.strip_prefix(BUILT), thing.strip_prefix(DEFINITION_FILE)) {
+    let what = match (thing.strip_prefix(BUILT_PREFIX), thing.strip_prefix(DEFINITION_FILE_PREFIX)) {
         (Some(program), _) => format!("build of `{program}`"),
         (_, Some(file)) => format!("`{file}`"),
         _ if format!("{thing}{SHA256}") == DEFINITION_SHA256 => "definition".to_owned(),

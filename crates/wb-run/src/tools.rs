@@ -4,7 +4,7 @@ use wb_agent::{Command, Ending, Finished, Group, Process, Worker};
 use wb_model::Nanos;
 use wb_model::secrets::masked_words;
 use wb_plan::tools::words;
-use wb_tests::attempt::lost;
+use wb_tests::attempt::worker_failure;
 use wb_tests::{Attempt, Failure};
 
 /// SIGINT: what ends such tools as a user at a terminal would.
@@ -24,12 +24,12 @@ impl Running {
         if commands.is_empty() {
             return Ok(None);
         }
-        let group = worker.group().await.map_err(lost)?;
+        let group = worker.group().await.map_err(worker_failure)?;
         let mut tools = Vec::new();
         for line in commands {
             let argv = words(line)
                 .ok_or_else(|| Failure::refused(format!("the tool `{line}` is no command: a quote is open")))?;
-            let process = group.spawn(Command::new(argv)).await.map_err(lost)?;
+            let process = group.spawn(Command::new(argv)).await.map_err(worker_failure)?;
             tools.push((line.clone(), process));
         }
         Ok(Some(Self { group, tools }))
@@ -39,10 +39,10 @@ impl Running {
     pub async fn finish_into(self, attempt: &mut Attempt) -> Result<(), Failure> {
         for (number, Ended { line, finished }) in self.end().await?.into_iter().enumerate() {
             if let Some(fault) = fault(&finished) {
-                attempt.noticed(format!("tool `{line}` {fault}"));
+                attempt.add_finding(format!("tool `{line}` {fault}"));
             }
             for (name, bytes) in files(number, &line, finished) {
-                attempt.keep(&name, bytes);
+                attempt.add_artefact(&name, bytes);
             }
         }
         Ok(())
@@ -53,10 +53,10 @@ impl Running {
         for (line, process) in self.tools {
             // A tool that has ended already cannot be told to.
             let _ = process.signal(INTERRUPT).await;
-            let finished = process.wait(Some(PATIENCE)).await.map_err(lost)?;
+            let finished = process.wait(Some(PATIENCE)).await.map_err(worker_failure)?;
             ended.push(Ended { line: masked_words(&line), finished });
         }
-        self.group.teardown().await.map_err(lost)?;
+        self.group.teardown().await.map_err(worker_failure)?;
         Ok(ended)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wb_model::counted;
 use wb_record::CellDefinition;
-use wb_tests::{BUILT, DEFINITION_FILE, DEFINITION_SHA256};
+use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
 use crate::sample::Studied;
 
@@ -56,7 +56,7 @@ pub fn changes(counted_samples: &[&Studied]) -> Vec<String> {
 fn what(name: &str) -> Option<String> {
     let (thing, worker) = name.split_once(SHA256)?;
     let on = worker.strip_prefix('@').map(|worker| format!(" on {worker}")).unwrap_or_default();
-    match (thing.strip_prefix(BUILT), thing.strip_prefix(DEFINITION_FILE)) {
+    match (thing.strip_prefix(BUILT_PREFIX), thing.strip_prefix(DEFINITION_FILE_PREFIX)) {
         (Some(program), _) => Some(format!("the build of `{program}`{on}")),
         (_, Some(file)) => Some(format!("the file `{file}`")),
         _ => (format!("{thing}{SHA256}") == DEFINITION_SHA256).then(|| "the definition".to_owned()),
@@ -86,7 +86,7 @@ mod tests {
     fn with(name: &str, hashes: &[&str]) -> Vec<Studied> {
         let mut all = samples(&vec![1000.0; hashes.len()]);
         for (sample, hash) in all.iter_mut().zip(hashes) {
-            sample.measured.as_mut().unwrap().explain(name, hash);
+            sample.measured.as_mut().unwrap().add_provenance(name, hash);
         }
         all
     }

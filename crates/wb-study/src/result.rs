@@ -9,7 +9,7 @@ use wb_model::{
     AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, System, Unit, Validity, WorkerName,
 };
 use wb_stats::{Rule, Summary};
-pub use wb_tests::Answer;
+pub use wb_tests::Conclusion;
 
 /// A whole run, studied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub struct Study {
     /// Its cells, in plan order.
     pub cells: Vec<CellResult>,
     /// What follows from several cells together.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<Conclusion>,
     /// What the environment did meanwhile.
     pub changes: Vec<EnvironmentChange>,
 }

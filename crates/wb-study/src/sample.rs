@@ -4,7 +4,7 @@ use wb_model::outcome::Gate;
 use wb_model::{AttemptOutcome, Params, Purpose, Validity, WorkerName};
 use wb_record::Attempt;
 use wb_tests::evaluate::evaluate;
-use wb_tests::{Artefacts, Measured, Test};
+use wb_tests::{Artefacts, Measurement, Test};
 
 use crate::together::together;
 
@@ -14,7 +14,7 @@ pub struct Studied {
     /// The attempt.
     pub attempt: Attempt,
     /// Its values; none where it did not complete.
-    pub measured: Option<Measured>,
+    pub measured: Option<Measurement>,
 }
 
 impl Studied {
@@ -25,7 +25,7 @@ impl Studied {
             (false, _) => None,
             (true, true) => Some(read(test, params, &attempt)),
             (true, false) => {
-                let mut measured = Measured::default();
+                let mut measured = Measurement::default();
                 measured.reject(Gate::Output, "its artefacts are not as they were written");
                 Some(measured)
             }
@@ -34,12 +34,12 @@ impl Studied {
     }
 
     /// Its values, if they count.
-    pub fn valid(&self) -> Option<&Measured> {
+    pub fn valid(&self) -> Option<&Measurement> {
         self.measured.as_ref().filter(|measured| measured.validity == Validity::Valid)
     }
 
     /// Its values, if it is a sample and they count.
-    pub fn valid_sample(&self) -> Option<&Measured> {
+    pub fn valid_sample(&self) -> Option<&Measurement> {
         self.valid().filter(|_| self.attempt.ended.purpose == Purpose::Sample)
     }
 
@@ -69,7 +69,7 @@ impl Studied {
 }
 
 /// The values of an attempt; those of several workers as one.
-fn read(test: &dyn Test, params: &Params, attempt: &Attempt) -> Measured {
+fn read(test: &dyn Test, params: &Params, attempt: &Attempt) -> Measurement {
     let workers = &attempt.ended.workers;
     if workers.is_empty() {
         return evaluate(test, params, &Artefacts::new(&attempt.folder));

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName};
-use wb_tests::{Answer, Registry, Solved, SolvedPoint};
+use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
 
 use crate::result::{CellResult, Curve, Line, MetricResult, Point};
 use crate::together::title_suffix;
 
 /// Lets every test conclude from its own cells, one serial of the plan at a time: from the figures of all workers together,
 /// and where several measured at the same time, from each worker's own.
-pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Answer> {
+pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     let mut serials: BTreeMap<(&ProfileName, &TestName, &Serial), Vec<&CellResult>> = BTreeMap::new();
     for result in cells {
         let cell = &result.cell;
@@ -22,22 +22,23 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Answer> {
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
-            let solved: Vec<Solved> = cells.iter().map(|cell| solved(cell, worker)).collect();
+            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solved(cell, worker)).collect();
             let of = worker.map(|worker| format!("@{worker}")).unwrap_or_default();
             let test_name = format!("{profile}/{name}/{serial}{of}");
-            answers.extend(test.solve(&solved).into_iter().map(|answer| Answer { test: test_name.clone(), ..answer }));
+            answers
+                .extend(test.solve(&solved).into_iter().map(|answer| Conclusion { test: test_name.clone(), ..answer }));
         }
     }
     answers
 }
 
 /// A cell as one of several workers measured it, or all together.
-fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Solved<'a> {
+fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((format!("{}/{}", metric.metric.class, metric.metric.name), summary.median))
     };
-    let point = |point: &Point| SolvedPoint { x: point.x, y: point.y, spread: point.spread };
+    let point = |point: &Point| CurvePoint { x: point.x, y: point.y, spread: point.spread };
     let line = |line: &Line| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
     let curve = |curve: &Curve| {
         let title = match worker {
@@ -46,7 +47,7 @@ fn solved<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Solved<'a>
         };
         Some((title, curve.lines.iter().map(line).collect()))
     };
-    Solved {
+    StudiedCell {
         case: &result.cell.case,
         params: &result.params,
         medians: result.metrics.iter().filter_map(median).collect(),
@@ -101,7 +102,7 @@ mod tests {
     fn shown(cells: &[CellResult]) -> Vec<String> {
         let last = |because: String| because.rsplit("; ").next().map(str::to_owned).unwrap_or_default();
         let answers = solve(cells, &Registry::built_in()).into_iter();
-        answers.map(|Answer { test, value, because, .. }| format!("{test} {value:.2}, {}", last(because))).collect()
+        answers.map(|Conclusion { test, value, because, .. }| format!("{test} {value:.2}, {}", last(because))).collect()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wb_model::{AttemptOutcome, Class, DefinitionKey, Metric, Params, Purpose, Te
 use wb_record::journal::Ended;
 use wb_record::{Attempt, CellDefinition};
 use wb_stats::Rule;
-use wb_tests::Measured;
+use wb_tests::Measurement;
 
 use crate::sample::Studied;
 
@@ -58,7 +58,7 @@ pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> Studied {
         findings: Vec::new(),
         artefacts: Vec::new(),
     };
-    let measured = Measured::default().with(Class::Throughput, "rate", value);
+    let measured = Measurement::default().with_value(Class::Throughput, "rate", value);
     let attempt = Attempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
     Studied { attempt, measured: Some(measured) }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_model::{Aggregate, Metric, Validity, WorkerName};
-use wb_tests::Measured;
+use wb_tests::Measurement;
 
 /// The key of a metric's value in a sample: `CLASS/METRIC`, of one of several workers `CLASS/METRIC@WORKER`.
 pub fn key(metric: &Metric, worker: Option<&WorkerName>) -> String {
@@ -20,8 +20,8 @@ pub(crate) fn title_suffix(worker: &WorkerName) -> String {
 ///
 /// Of latencies the slowest worker's stands for all: no quantile of operations taken together lies above the largest of
 /// the workers' own.
-pub fn together(metrics: &[Metric], each: &BTreeMap<WorkerName, Measured>) -> Measured {
-    let mut all = Measured::default();
+pub fn together(metrics: &[Metric], each: &BTreeMap<WorkerName, Measurement>) -> Measurement {
+    let mut all = Measurement::default();
     for (worker, measured) in each {
         if let Validity::Invalid { gate, figures } = &measured.validity {
             all.reject(*gate, format!("{worker}: {figures}"));
@@ -37,7 +37,7 @@ pub fn together(metrics: &[Metric], each: &BTreeMap<WorkerName, Measured>) -> Me
         }));
         all.latencies.extend(measured.latencies.iter().cloned().map(|latencies| {
             let title = of(&latencies.title);
-            wb_tests::Latencies { title, ..latencies }
+            wb_tests::LatencySeries { title, ..latencies }
         }));
     }
     for metric in metrics {
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn each(parts: [Measured; 2]) -> BTreeMap<WorkerName, Measured> {
+    fn each(parts: [Measurement; 2]) -> BTreeMap<WorkerName, Measurement> {
         ["a", "b"].map(|name| WorkerName::new(name).unwrap()).into_iter().zip(parts).collect()
     }
 
@@ -85,9 +85,9 @@ mod tests {
         vec![Metric::throughput("iops", "1/s").primary(), Metric::latency("p99", "s"), Metric::check("loss", "1")]
     }
 
-    fn part(iops: f64, p99: f64, loss: f64) -> Measured {
-        let measured = Measured::default().with(Class::Throughput, "iops", iops);
-        measured.with(Class::Latency, "p99", p99).with(Class::Check, "loss", loss)
+    fn part(iops: f64, p99: f64, loss: f64) -> Measurement {
+        let measured = Measurement::default().with_value(Class::Throughput, "iops", iops);
+        measured.with_value(Class::Latency, "p99", p99).with_value(Class::Check, "loss", loss)
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         let figures = "b: nothing was done".to_owned();
         assert_eq!(all.validity, Validity::Invalid { gate: Gate::Work, figures });
         // A figure that one lacks is none of all.
-        let lacking = Measured::default().with(Class::Throughput, "iops", 1.0);
+        let lacking = Measurement::default().with_value(Class::Throughput, "iops", 1.0);
         let all = together(&metrics(), &each([part(10.0, 0.5, 1.0), lacking]));
         assert!(!all.values.contains_key("latency/p99") && all.values.contains_key("latency/p99@a"));
     }
@@ -127,8 +127,8 @@ mod tests {
     fn provenance_that_differs_says_whose_it_is() {
         let explained = |isa: &str, os: &str| {
             let mut part = part(1.0, 1.0, 1.0);
-            part.explain("isa", isa);
-            part.explain("os", os);
+            part.add_provenance("isa", isa);
+            part.add_provenance("os", os);
             part
         };
         let all = together(&metrics(), &each([explained("avx2", "x"), explained("avx512", "x")]));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use crate::Rejected;
+use crate::Rejection;
 
 /// The folder of one attempt.
 #[derive(Debug, Clone)]
@@ -19,29 +19,29 @@ impl Artefacts {
     }
 
     /// A file's bytes.
-    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejected> {
-        std::fs::read(self.folder.join(name)).map_err(|error| Rejected::output(format!("no {name}: {error}")))
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejection> {
+        std::fs::read(self.folder.join(name)).map_err(|error| Rejection::output(format!("no {name}: {error}")))
     }
 
     /// A file's length in bytes.
-    pub fn length(&self, name: &str) -> Result<u64, Rejected> {
+    pub fn length(&self, name: &str) -> Result<u64, Rejection> {
         let found = std::fs::metadata(self.folder.join(name));
-        Ok(found.map_err(|error| Rejected::output(format!("no {name}: {error}")))?.len())
+        Ok(found.map_err(|error| Rejection::output(format!("no {name}: {error}")))?.len())
     }
 
     /// A file's text; bytes that are none are shown as such.
-    pub fn text(&self, name: &str) -> Result<String, Rejected> {
+    pub fn text(&self, name: &str) -> Result<String, Rejection> {
         Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
     }
 
     /// A file's JSON.
-    pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejected> {
+    pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejection> {
         serde_json::from_slice(&self.bytes(name)?)
-            .map_err(|error| Rejected::output(format!("{name} is not what was expected: {error}")))
+            .map_err(|error| Rejection::output(format!("{name} is not what was expected: {error}")))
     }
 
     /// The names of files that start with `prefix`, sorted.
-    pub fn starting_with(&self, prefix: &str) -> Vec<String> {
+    pub fn names_with_prefix(&self, prefix: &str) -> Vec<String> {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();

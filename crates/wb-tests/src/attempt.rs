@@ -10,24 +10,24 @@ use wb_model::{Bytes, Facts, Figure, Nanos, Placement, Purpose, Sha256, Team};
 use wb_sys::process::{HugePagesMeans, ResourceUse};
 
 use crate::Failure;
-use crate::meeting::Seat;
+use crate::start_barrier::BarrierSlot;
 
 /// What is recorded of standard output for which the run has no room any more, in bytes.
 const STDOUT_HEAD: usize = 64 << 10;
 
 /// A place on a worker where processes are started: all of them end with it.
 #[derive(Debug)]
-pub struct Site {
+pub struct WorkerContext {
     /// What the processes belong to; its folder is private and goes with it.
     pub group: Group,
     /// The workers' parts: this one measures, or serves one that does.
     pub team: Team,
     /// Where those of the team are that are on other workers.
-    pub others: Vec<Site>,
+    pub peers: Vec<WorkerContext>,
     /// The address by which other workers reach this one; none where nobody said.
     pub address: Option<String>,
     /// Where it waits for those that measure at the same time.
-    pub seat: Option<Seat>,
+    pub barrier_slot: Option<BarrierSlot>,
     /// What the worker is.
     pub facts: Arc<Facts>,
     /// Where and how measured processes run.
@@ -38,7 +38,7 @@ pub struct Site {
     pub cancel: watch::Receiver<bool>,
 }
 
-impl Site {
+impl WorkerContext {
     /// Of a worker that does all by itself.
     pub fn new(
         group: Group,
@@ -48,7 +48,7 @@ impl Site {
         cancel: watch::Receiver<bool>,
     ) -> Self {
         let team = Team { worker: group.worker().name().clone(), servers: Vec::new() };
-        Self { group, team, others: Vec::new(), address: None, seat: None, facts, placement, limit, cancel }
+        Self { group, team, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
     }
 
     /// The worker.
@@ -59,7 +59,7 @@ impl Site {
     /// Where its `number`th server is: with itself, unless the team says something else.
     pub fn server(&self, number: usize) -> &Self {
         let name = self.team.servers.get(number);
-        self.others.iter().find(|other| Some(other.worker().name()) == name).unwrap_or(self)
+        self.peers.iter().find(|other| Some(other.worker().name()) == name).unwrap_or(self)
     }
 
     /// The path of a file in the site's private folder.
@@ -74,38 +74,38 @@ impl Site {
 
     /// Starts a process that runs meanwhile.
     pub async fn start(&self, command: Command) -> Result<Process, Failure> {
-        self.group.spawn(command).await.map_err(lost)
+        self.group.spawn(command).await.map_err(worker_failure)
     }
 
     /// Starts a server that measured processes talk to.
-    pub async fn serve(&self, command: Command) -> Result<Service, Failure> {
+    pub async fn start_service(&self, command: Command) -> Result<RunningService, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
-        Ok(Service { process: self.start(command).await?, argv, env, placement })
+        Ok(RunningService { process: self.start(command).await?, argv, env, placement })
     }
 
     /// Runs a process to its end, whatever that is.
-    pub async fn finish(&self, command: Command) -> Result<Finished, Failure> {
+    pub async fn run_to_end(&self, command: Command) -> Result<Finished, Failure> {
         let process = self.start(command).await?;
-        self.ended(&process).await
+        self.wait(&process).await
     }
 
     /// The same, started together with those that measure at the same time, if any do; how it was, then.
-    async fn finish_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
-        let Some(seat) = &self.seat else { return Ok((self.finish(command).await?, None)) };
-        let process = Arc::new(self.group.spawn_held(command).await.map_err(lost)?);
+    async fn run_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
+        let Some(seat) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
+        let process = Arc::new(self.group.spawn_held(command).await.map_err(worker_failure)?);
         let start = self.until_cancelled(seat.start(process.clone())).await??;
-        Ok((self.ended(&process).await?, Some(start)))
+        Ok((self.wait(&process).await?, Some(start)))
     }
 
-    async fn ended(&self, process: &Process) -> Result<Finished, Failure> {
-        self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(lost)
+    async fn wait(&self, process: &Process) -> Result<Finished, Failure> {
+        self.until_cancelled(process.wait(Some(self.limit))).await?.map_err(worker_failure)
     }
 
     /// Runs a process that has to succeed; what it wrote to standard output.
-    pub async fn succeed(&self, command: Command) -> Result<Vec<u8>, Failure> {
-        let program = program(&command);
-        let finished = self.finish(command).await?;
-        check(&program, &finished)?;
+    pub async fn run(&self, command: Command) -> Result<Vec<u8>, Failure> {
+        let program = program_name(&command);
+        let finished = self.run_to_end(command).await?;
+        check_success(&program, &finished)?;
         Ok(finished.stdout)
     }
 
@@ -125,7 +125,7 @@ impl Site {
     }
 
     /// Tries something every few milliseconds until it succeeds, or the time is over.
-    pub async fn wait_until<F: Future<Output = Option<T>>, T>(
+    pub async fn poll_until<F: Future<Output = Option<T>>, T>(
         &self,
         what: &str,
         limit: Nanos,
@@ -145,12 +145,12 @@ impl Site {
 
     /// Reads a file of the worker.
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        self.worker().get(path, Bytes(1 << 30)).await.map_err(lost)
+        self.worker().get(path, Bytes(1 << 30)).await.map_err(worker_failure)
     }
 
     /// Writes a file on the worker.
     pub async fn put(&self, path: &str, bytes: &[u8]) -> Result<(), Failure> {
-        self.worker().put(path, bytes, 0o600).await.map_err(lost)
+        self.worker().put(path, bytes, 0o600).await.map_err(worker_failure)
     }
 }
 
@@ -158,7 +158,7 @@ impl Site {
 #[derive(Debug)]
 pub struct Attempt {
     /// Where.
-    pub site: Site,
+    pub context: WorkerContext,
     /// What for.
     pub purpose: Purpose,
     /// Which sample of that purpose.
@@ -168,13 +168,13 @@ pub struct Attempt {
     /// The work that earlier samples of this cell did, in the test's own count: do the same. None the first time.
     pub work: Option<u64>,
     /// How many bytes of standard output there is room for in the run.
-    pub stdout_room: Bytes,
-    record: Record,
+    pub stdout_limit: Bytes,
+    record: AttemptRecord,
 }
 
 /// What an attempt leaves.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct AttemptRecord {
     /// Files by name.
     pub artefacts: Vec<(String, Vec<u8>)>,
     /// The work that was done.
@@ -188,13 +188,13 @@ pub struct Record {
 /// What is kept of every measured process, and of the servers that it talks to.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Kept<'a> {
+struct ProcessRecord<'a> {
     /// Without what must not be recorded, as the variables are.
     argv: Vec<String>,
     env: Vec<(&'a str, String)>,
     /// Of a process that has ended.
     #[serde(flatten)]
-    end: Option<End>,
+    end: Option<ProcessEnd>,
     /// Of one of several that started together: how late it was, and by which clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Start>,
@@ -206,7 +206,7 @@ struct Kept<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct End {
+struct ProcessEnd {
     ending: Ending,
     elapsed_seconds: f64,
     usage: ResourceUse,
@@ -221,14 +221,14 @@ struct End {
 
 /// A process that serves a measured one: measured with it, it is recorded like it.
 #[derive(Debug)]
-pub struct Service {
+pub struct RunningService {
     process: Process,
     argv: Vec<String>,
     env: Vec<(String, String)>,
     placement: Placement,
 }
 
-impl std::ops::Deref for Service {
+impl std::ops::Deref for RunningService {
     type Target = Process;
     fn deref(&self) -> &Process {
         &self.process
@@ -237,23 +237,23 @@ impl std::ops::Deref for Service {
 
 impl Attempt {
     /// A new attempt, which has left nothing yet.
-    pub fn new(site: Site, purpose: Purpose, sample: u32, min_time: Nanos, work: Option<u64>) -> Self {
-        let stdout_room = Bytes(u64::MAX);
-        Self { site, purpose, sample, min_time, work, stdout_room, record: Record::default() }
+    pub fn new(context: WorkerContext, purpose: Purpose, sample: u32, min_time: Nanos, work: Option<u64>) -> Self {
+        let stdout_limit = Bytes(u64::MAX);
+        Self { context, purpose, sample, min_time, work, stdout_limit, record: AttemptRecord::default() }
     }
 
     /// Keeps a file.
-    pub fn keep(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
+    pub fn add_artefact(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
         self.record.artefacts.push((name.to_owned(), bytes.into()));
     }
 
     /// Says how much work was done.
-    pub fn worked(&mut self, work: u64) {
+    pub fn record_work(&mut self, work: u64) {
         self.record.work = Some(work);
     }
 
     /// Says what was noticed.
-    pub fn noticed(&mut self, finding: impl Into<String>) {
+    pub fn add_finding(&mut self, finding: impl Into<String>) {
         self.record.findings.push(finding.into());
     }
 
@@ -262,28 +262,33 @@ impl Attempt {
     /// `NAME.stderr`, whether it succeeds or not.
     pub async fn run(&mut self, name: &str, command: Command) -> Result<Finished, Failure> {
         let placement = command.placement.clone();
-        self.run_as(name, command, &placement).await
+        self.run_with_placement(name, command, &placement).await
     }
 
     /// Runs a measured process that brings about a part of the cell's placement itself.
-    pub async fn run_as(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
-        let program = program(&command);
+    pub async fn run_with_placement(
+        &mut self,
+        name: &str,
+        command: Command,
+        asked: &Placement,
+    ) -> Result<Finished, Failure> {
+        let program = program_name(&command);
         let finished = self.run_to_end(name, command, asked).await?;
-        check(&program, &finished)?;
+        check_success(&program, &finished)?;
         Ok(finished)
     }
 
     /// Runs a measured process to its end, whatever that is, and records what [`Attempt::run`] records.
     pub async fn run_to_end(&mut self, name: &str, command: Command, asked: &Placement) -> Result<Finished, Failure> {
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
-        let (program, capture) = (program(&command), command.stdout);
-        let (mut finished, start) = self.site.finish_together(command).await?;
+        let (program, capture) = (program_name(&command), command.stdout);
+        let (mut finished, start) = self.context.run_together(command).await?;
         let elapsed_seconds = finished.elapsed().seconds();
         self.record.workload_seconds += elapsed_seconds;
         if asked.huge_pages != placement.huge_pages {
             finished.ran.verified.huge_pages_means = Some(HugePagesMeans::Program);
         }
-        let end = End {
+        let end = ProcessEnd {
             ending: finished.ending,
             elapsed_seconds,
             usage: finished.usage,
@@ -291,11 +296,11 @@ impl Attempt {
             stdout_bytes: finished.stdout_digest.as_ref().map(|digest| digest.bytes),
             stdout_sha256: finished.stdout_digest.as_ref().map(|digest| digest.sha256.clone()),
         };
-        self.keep_process(
+        self.record_process(
             name,
-            &Kept {
+            &ProcessRecord {
                 argv: masked_arguments(&argv),
-                env: recorded(&env),
+                env: mask_env(&env),
                 end: Some(end),
                 start,
                 placement: asked,
@@ -303,18 +308,18 @@ impl Attempt {
             },
         )?;
         if capture == Capture::Keep || (!finished.ending.is_success() && !finished.stdout.is_empty()) {
-            self.keep(&format!("{name}.stdout"), finished.stdout.clone());
+            self.add_artefact(&format!("{name}.stdout"), finished.stdout.clone());
         }
         if !finished.stderr.is_empty() {
-            self.keep(&format!("{name}.stderr"), finished.stderr.clone());
+            self.add_artefact(&format!("{name}.stderr"), finished.stderr.clone());
         }
-        self.notice_differences(&program, &placement, &finished.ran);
+        self.record_placement_differences(&program, &placement, &finished.ran);
         Ok(finished)
     }
 
     /// Cuts what is recorded of a process's standard output to its beginning where the run has no room for all of it.
     pub(crate) fn cap_stdout(&mut self, name: &str) {
-        let (file, room) = (format!("{name}.stdout"), self.stdout_room.0);
+        let (file, room) = (format!("{name}.stdout"), self.stdout_limit.0);
         let output = self.record.artefacts.iter_mut().find(|(name, _)| *name == file);
         let Some((_, bytes)) = output.filter(|(_, bytes)| bytes.len() as u64 > room && bytes.len() > STDOUT_HEAD)
         else {
@@ -322,61 +327,61 @@ impl Attempt {
         };
         let [head, all] = [STDOUT_HEAD, bytes.len()].map(|bytes| Figure { value: bytes as f64, unit: "B" }.to_string());
         bytes.truncate(STDOUT_HEAD);
-        self.noticed(format!(
+        self.add_finding(format!(
             "the first {head} of {all} of standard output are recorded: more than `max-stdout` would be recorded in the run"
         ));
     }
 
     /// Keeps how a server runs, as `NAME.process.json`.
-    pub async fn keep_service(&mut self, name: &str, service: &Service) -> Result<(), Failure> {
-        let ran = service.look().await.map_err(lost)?;
-        let Service { argv, env, placement, .. } = service;
+    pub async fn record_service(&mut self, name: &str, service: &RunningService) -> Result<(), Failure> {
+        let ran = service.look().await.map_err(worker_failure)?;
+        let RunningService { argv, env, placement, .. } = service;
         let shown = masked_arguments(argv);
-        self.keep_process(
+        self.record_process(
             name,
-            &Kept { argv: shown, env: recorded(env), end: None, start: None, placement, ran: &ran },
+            &ProcessRecord { argv: shown, env: mask_env(env), end: None, start: None, placement, ran: &ran },
         )?;
-        self.notice_differences(argv.first().map_or(name, |program| base(program)), placement, &ran);
+        self.record_placement_differences(argv.first().map_or(name, |program| base_name(program)), placement, &ran);
         Ok(())
     }
 
-    fn keep_process(&mut self, name: &str, kept: &Kept<'_>) -> Result<(), Failure> {
+    fn record_process(&mut self, name: &str, kept: &ProcessRecord<'_>) -> Result<(), Failure> {
         let json = serde_json::to_vec_pretty(kept).map_err(|error| Failure::crashed(error.to_string()))?;
-        self.keep(&format!("{name}.process.json"), json);
+        self.add_artefact(&format!("{name}.process.json"), json);
         Ok(())
     }
 
-    fn notice_differences(&mut self, program: &str, asked: &Placement, ran: &Ran) {
+    fn record_placement_differences(&mut self, program: &str, asked: &Placement, ran: &Ran) {
         for difference in ran.verified.differences(asked).iter().chain(&ran.strayed) {
-            self.noticed(format!("{program}: {difference}"));
+            self.add_finding(format!("{program}: {difference}"));
         }
     }
 
     /// Takes apart into the site and what was left.
-    pub fn into_parts(self) -> (Site, Record) {
-        (self.site, self.record)
+    pub fn into_parts(self) -> (WorkerContext, AttemptRecord) {
+        (self.context, self.record)
     }
 }
 
-fn recorded(env: &[(String, String)]) -> Vec<(&str, String)> {
+fn mask_env(env: &[(String, String)]) -> Vec<(&str, String)> {
     env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
 }
 
 /// What a command is called in messages.
-pub(crate) fn program(command: &Command) -> String {
-    let name = command.argv.first().map_or("", |program| base(program)).to_owned();
+pub(crate) fn program_name(command: &Command) -> String {
+    let name = command.argv.first().map_or("", |program| base_name(program)).to_owned();
     match command.argv.get(1..3) {
         Some([exec, kernel]) if exec == "exec" => kernel.clone(),
         _ => name,
     }
 }
 
-fn base(program: &str) -> &str {
+fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
 /// A process that did not succeed, with the last that it said.
-pub(crate) fn check(program: &str, finished: &Finished) -> Result<(), Failure> {
+pub(crate) fn check_success(program: &str, finished: &Finished) -> Result<(), Failure> {
     match finished.ending {
         ending if ending.is_success() => Ok(()),
         Ending::TimedOut { after } => Err(Failure::Timeout { after }),
@@ -401,7 +406,7 @@ fn last_line(stream: &[u8]) -> Option<String> {
 }
 
 /// What a worker's error means for an attempt.
-pub fn lost(error: WorkerError) -> Failure {
+pub fn worker_failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Lost { worker, why } => Failure::Lost { worker, why },
         other => Failure::refused(other.to_string()),

@@ -9,55 +9,55 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// How much is done in one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Count {
+pub enum AutoCount {
     /// As much as fills the sample's time: found out once, then the same in every sample.
     #[default]
     Auto,
     /// Exactly so much.
-    Exactly(u64),
+    Fixed(u64),
 }
 
 /// A text that is no count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither `auto` nor a whole number above 0")]
-pub struct BadCount(String);
+pub struct ParseCountError(String);
 
-impl FromStr for Count {
-    type Err = BadCount;
+impl FromStr for AutoCount {
+    type Err = ParseCountError;
 
-    fn from_str(text: &str) -> Result<Self, BadCount> {
+    fn from_str(text: &str) -> Result<Self, ParseCountError> {
         match text {
             "auto" => Ok(Self::Auto),
             number => match number.parse() {
-                Ok(count) if count > 0 => Ok(Self::Exactly(count)),
-                _ => Err(BadCount(text.to_owned())),
+                Ok(count) if count > 0 => Ok(Self::Fixed(count)),
+                _ => Err(ParseCountError(text.to_owned())),
             },
         }
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for AutoCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.pad("auto"),
-            Self::Exactly(count) => write!(f, "{count}"),
+            Self::Fixed(count) => write!(f, "{count}"),
         }
     }
 }
 
-impl Serialize for Count {
+impl Serialize for AutoCount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for AutoCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
-impl JsonSchema for Count {
+impl JsonSchema for AutoCount {
     fn schema_name() -> Cow<'static, str> {
         "Count".into()
     }
@@ -75,10 +75,10 @@ mod tests {
 
     #[test]
     fn a_count_is_a_number_or_auto() {
-        assert_eq!("auto".parse(), Ok(Count::Auto));
-        assert_eq!("10000000".parse(), Ok(Count::Exactly(10_000_000)));
+        assert_eq!("auto".parse(), Ok(AutoCount::Auto));
+        assert_eq!("10000000".parse(), Ok(AutoCount::Fixed(10_000_000)));
         for text in ["0", "-1", "", "1.5", "many", "1e7"] {
-            assert!(text.parse::<Count>().is_err(), "{text}");
+            assert!(text.parse::<AutoCount>().is_err(), "{text}");
         }
     }
 
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_count_survives_json() {
-        for count in [Count::Auto, Count::Exactly(7)] {
+        for count in [AutoCount::Auto, AutoCount::Fixed(7)] {
             let json = serde_json::to_string(&count).unwrap();
-            assert_eq!(serde_json::from_str::<Count>(&json).unwrap(), count);
+            assert_eq!(serde_json::from_str::<AutoCount>(&json).unwrap(), count);
         }
     }
 }

@@ -3,27 +3,27 @@
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Params, Validity};
 
-use crate::{Artefacts, Measured, Test};
+use crate::{Artefacts, Measurement, Test};
 
 /// No quantity of this world is larger in any unit, and the square of no larger one is sure to be a number.
-const LARGEST: f64 = 1e100;
+const MAX_MAGNITUDE: f64 = 1e100;
 
 /// Reads a sample's values and puts them to the questions that hold for every test: is every declared
 /// value there, is it a number, is it possible at all?
-pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Measured {
+pub fn evaluate(test: &dyn Test, params: &Params, artefacts: &Artefacts) -> Measurement {
     let mut measured = match test.study(params, artefacts) {
         Ok(measured) => measured,
         Err(rejected) => {
             let validity = Validity::Invalid { gate: rejected.gate, figures: rejected.figures };
-            return Measured { validity, ..Measured::default() };
+            return Measurement { validity, ..Measurement::default() };
         }
     };
-    test.metrics(params).iter().for_each(|metric| judge(&mut measured, metric));
+    test.metrics(params).iter().for_each(|metric| check_metric(&mut measured, metric));
     measured
 }
 
 /// Puts one declared value to these questions.
-pub(crate) fn judge(measured: &mut Measured, metric: &Metric) {
+pub(crate) fn check_metric(measured: &mut Measurement, metric: &Metric) {
     let name = &metric.name;
     match measured.get(metric) {
         None if metric.primary => measured.reject(Gate::Output, format!("no value for {name}")),
@@ -32,7 +32,7 @@ pub(crate) fn judge(measured: &mut Measured, metric: &Metric) {
             measured.values.remove(&format!("{}/{name}", metric.class));
             measured.reject(Gate::Output, format!("{name} is {value}"));
         }
-        Some(value) if value.abs() > LARGEST => {
+        Some(value) if value.abs() > MAX_MAGNITUDE => {
             measured.reject(Gate::Possible, format!("{name} is {value:e} {}", metric.unit));
         }
         Some(value) if value < 0.0 && metric.class != Class::Check => {

@@ -48,7 +48,7 @@ impl Failure {
     }
 
     /// The same, of one of several workers.
-    pub fn on(self, worker: &WorkerName) -> Self {
+    pub fn on_worker(self, worker: &WorkerName) -> Self {
         match self {
             Self::Crashed { status } => Self::Crashed { status: format!("on {worker}: {status}") },
             Self::Refused { reason } => Self::Refused { reason: format!("on {worker}: {reason}") },

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wb_model::Requirement;
 
-use crate::fio::job::Job;
+use crate::fio::job::FioJob;
 use crate::fio_export::ExportTest;
 use crate::fio_export::params::ExportParams;
-use crate::fio_export::server::{Paths, Server};
+use crate::fio_export::server::{ExportPaths, ServerCommand};
 
 /// Debian's packages of qemu-storage-daemon, in Debian 12 the first and in Debian 13 the second.
 const PACKAGES: &str = "qemu-system-common qemu-utils";
@@ -77,7 +77,7 @@ impl ExportTest for FioLibblkio {
         vec![Requirement::new("qemu-storage-daemon", PACKAGES, &["--version"])]
     }
 
-    fn server(params: &Params, paths: &Paths<'_>) -> Server {
+    fn server(params: &Params, paths: &ExportPaths<'_>) -> ServerCommand {
         let driver = if paths.is_device { "host_device" } else { "file" };
         let node = json!({
             "driver": driver, "node-name": "target", "filename": paths.target, "cache": { "direct": params.direct },
@@ -98,7 +98,10 @@ impl ExportTest for FioLibblkio {
             "--pidfile",
             paths.ready,
         ];
-        Server { argv: argv.map(str::to_owned).into(), probe: ["test", "-s", paths.ready].map(str::to_owned).into() }
+        ServerCommand {
+            argv: argv.map(str::to_owned).into(),
+            probe: ["test", "-s", paths.ready].map(str::to_owned).into(),
+        }
     }
 
     fn target(params: &Params) -> Option<&str> {
@@ -109,7 +112,7 @@ impl ExportTest for FioLibblkio {
         params.allow_destroy
     }
 
-    fn job(params: &Params, socket: &str) -> Job {
+    fn job(params: &Params, socket: &str) -> FioJob {
         let Params { export, direct, iodepth, numjobs, hipri, .. } = params;
         let connection = vec![
             ("libblkio_driver", "virtio-blk-vhost-user".to_owned()),
@@ -119,7 +122,7 @@ impl ExportTest for FioLibblkio {
             ("thread", "1".to_owned()),
         ];
         let job = export.job(Self::ENGINE, connection);
-        Job { direct: *direct, iodepth: *iodepth, numjobs: *numjobs, ..job }
+        FioJob { direct: *direct, iodepth: *iodepth, numjobs: *numjobs, ..job }
     }
 
     fn contradiction(params: &Params) -> Option<String> {
@@ -134,7 +137,7 @@ mod tests {
     use wb_model::{Facts, Placement};
 
     use super::*;
-    use crate::Measure;
+    use crate::TypedTest;
 
     fn params(json: &str) -> Params {
         serde_json::from_str(json).unwrap()
@@ -144,7 +147,7 @@ mod tests {
     fn a_job_connects_to_the_socket_with_a_thread_for_each_queue() {
         let params = params(r#"{"block-sizes": "4k", "numjobs": 2, "hipri": true, "runtime": "1s", "ramptime": 0}"#);
         assert_eq!(
-            FioLibblkio::job(&params, "/run/x.sock").text(),
+            FioLibblkio::job(&params, "/run/x.sock").render(),
             "[global]\nrw=read\nbs=4096\nsize=268435456\nioengine=libblkio\niodepth=1\nnumjobs=2\ndirect=1\nsync=0\n\
              runtime=1000ms\nramp_time=0ms\ntime_based=1\nlibblkio_driver=virtio-blk-vhost-user\nlibblkio_path=/run/x.sock\n\
              hipri=1\nthread=1\nwrite_hist_log=hist\nlog_hist_msec=100\n\n[job-1]\nfilename=export\n"
@@ -154,7 +157,7 @@ mod tests {
     #[test]
     fn the_server_exports_a_file_or_a_device_with_a_queue_for_each_job() {
         let options = |json: &str, target, is_device| {
-            let paths = Paths { target, is_device, socket: "/p/s", ready: "/p/r" };
+            let paths = ExportPaths { target, is_device, socket: "/p/s", ready: "/p/r" };
             let argv = FioLibblkio::server(&params(json), &paths).argv;
             let [_, _, node, _, _, _, export, _, _] = argv.as_slice() else { panic!("{argv:?}") };
             [node, export].map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap())
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn what_cannot_be_says_why() {
         let unsupported =
-            |json: &str| Measure::unsupported(&FioLibblkio, &params(json), &Placement::default(), &Facts::default());
+            |json: &str| TypedTest::unsupported(&FioLibblkio, &params(json), &Placement::default(), &Facts::default());
         assert_eq!(unsupported("{}"), None);
         assert!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#).unwrap().starts_with("a virtio block device"));
         assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("file-size is 64k"));

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Requirement;
 
-use crate::fio::job::Job;
+use crate::fio::job::FioJob;
 use crate::fio_export::ExportTest;
 use crate::fio_export::params::ExportParams;
-use crate::fio_export::server::{Paths, Server};
+use crate::fio_export::server::{ExportPaths, ServerCommand};
 
 /// fio through a network block device of its own.
 pub struct FioNbd;
@@ -53,17 +53,17 @@ impl ExportTest for FioNbd {
         ["qemu-nbd", "qemu-img"].map(|program| Requirement::new(program, "qemu-utils", &["--version"])).into()
     }
 
-    fn server(params: &Params, paths: &Paths<'_>) -> Server {
+    fn server(params: &Params, paths: &ExportPaths<'_>) -> ServerCommand {
         let shared = format!("--shared={}", params.numjobs.saturating_add(1));
         let socket = format!("--socket={}", paths.socket);
         let argv = ["qemu-nbd", "--persistent", &shared, "--format=raw", &socket, paths.target];
         let probe = ["qemu-img", "info", "--format=raw", &uri(paths.socket)];
-        Server { argv: argv.map(str::to_owned).into(), probe: probe.map(str::to_owned).into() }
+        ServerCommand { argv: argv.map(str::to_owned).into(), probe: probe.map(str::to_owned).into() }
     }
 
-    fn job(params: &Params, socket: &str) -> Job {
+    fn job(params: &Params, socket: &str) -> FioJob {
         let Params { export, iodepth, numjobs } = params;
         let job = export.job(Self::ENGINE, vec![("uri", uri(socket))]);
-        Job { iodepth: *iodepth, numjobs: *numjobs, ..job }
+        FioJob { iodepth: *iodepth, numjobs: *numjobs, ..job }
     }
 }

@@ -10,7 +10,10 @@ use wb_kernels::himeno::{Config, Grid, Report};
 use wb_model::outcome::Gate;
 use wb_model::{Axis, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Value};
 
-use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
+use crate::{
+    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    native,
+};
 
 /// Himeno: Jacobi iterations of a 19-point stencil (R. Himeno, RIKEN, 1996). Bound by memory bandwidth.
 pub struct Himeno;
@@ -36,17 +39,17 @@ impl Default for Params {
 }
 
 /// Fourteen arrays of 32-bit numbers.
-fn bytes(grid: Grid) -> u64 {
+fn memory_bytes(grid: Grid) -> u64 {
     14 * 4 * grid.extent().iter().map(|extent| *extent as u64).product::<u64>()
 }
 
 #[async_trait]
-impl Measure for Himeno {
+impl TypedTest for Himeno {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "himeno",
             summary: "pressure solver; memory bandwidth of one process",
             version: 1,
@@ -59,21 +62,21 @@ impl Measure for Himeno {
         let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
         BTreeMap::from([
             ("threads".to_owned(), threads.into_iter().map(Value::Integer).collect()),
-            ("isa".to_owned(), vec![native::widest(facts)]),
+            ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }
 
     fn unsupported(&self, params: &Params, _: &Placement, facts: &Facts) -> Option<String> {
-        native::lacks(params.isa, facts)
-            .or_else(|| native::too_many(params.threads, facts))
-            .or_else(|| native::too_large(bytes(*params.grid), facts))
+        native::unsupported_isa(params.isa, facts)
+            .or_else(|| native::unsupported_threads(params.threads, facts))
+            .or_else(|| native::unsupported_memory(memory_bytes(*params.grid), facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         // One sweep at least, at 3 GFLOPS; calibration; and the initial state, at about 1 GB/s, twice.
         let sweep = params.grid.flops_per_iteration() / 3;
         let measured = min_time.0.max(sweep);
-        Nanos(measured + measured / 8 + 2 * bytes(*params.grid) + 50_000_000)
+        Nanos(measured + measured / 8 + 2 * memory_bytes(*params.grid) + 50_000_000)
     }
 
     fn metrics(&self, _: &Params) -> Vec<Metric> {
@@ -84,33 +87,33 @@ impl Measure for Himeno {
         ]
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
         let config = Config {
             grid: *params.grid,
-            cpus: native::cpus(params.threads.unwrap_or(1), &attempt.site.placement, &attempt.site.facts),
+            cpus: native::thread_cpus(params.threads.unwrap_or(1), &attempt.context.placement, &attempt.context.facts),
             isa: params.isa.unwrap_or(Isa::Scalar),
-            huge_pages: native::huge_pages(&attempt.site.placement),
-            work: native::work(attempt),
+            huge_pages: native::huge_pages(&attempt.context.placement),
+            work: native::requested_work(attempt),
         };
-        attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
+        attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
         let report: Report = native::exec(attempt, "himeno", &config).await?;
-        attempt.worked(report.iterations);
+        attempt.record_work(report.iterations);
         Ok(())
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured = Measured::default()
-            .with(Class::Throughput, "throughput", report.mflops)
-            .with(Class::Check, "gosa", report.gosa)
-            .took(report.seconds);
-        native::residency(&mut measured, report.memory, config.huge_pages);
-        native::effort(&mut measured, report.probe, report.iterations, report.seconds);
+        let mut measured = Measurement::default()
+            .with_value(Class::Throughput, "throughput", report.mflops)
+            .with_value(Class::Check, "gosa", report.gosa)
+            .with_duration(report.seconds);
+        native::record_residency(&mut measured, report.memory, config.huge_pages);
+        native::check_effort(&mut measured, report.probe, report.iterations, report.seconds);
         let isa = params.isa.map_or("none", |isa| isa.name());
         measured.require(Some(report.isa) == params.isa, Gate::Work, || {
             format!("{isa} was asked for and {} used", report.isa)
@@ -124,12 +127,12 @@ impl Measure for Himeno {
             }
         }
         measured.require(report.rises == 0, Gate::Answer, || format!("gosa rose in {} sweeps", report.rises));
-        measured.explain("isa", report.isa);
-        measured.explain("iterations", report.iterations);
+        measured.add_provenance("isa", report.isa);
+        measured.add_provenance("iterations", report.iterations);
         Ok(measured)
     }
 
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         native::scaling(cells, "throughput/throughput", "mflops")
     }
 }

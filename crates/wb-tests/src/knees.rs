@@ -1,6 +1,6 @@
 //! Where a falling curve falls: the plateaus of a cache hierarchy end there.
 
-use crate::SolvedPoint;
+use crate::CurvePoint;
 
 /// A fall between two plateaus.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,25 +14,24 @@ pub struct Knee {
 }
 
 /// A step from one point to the next that falls by less is level, or noise.
-const STEP: f64 = 0.05;
+const MIN_STEP: f64 = 0.05;
 /// A fall by less in all is none.
-const FALL: f64 = 0.15;
+const MIN_FALL: f64 = 0.15;
 /// So many points before and after a fall tell by their spread how much of it noise can be.
 const NEIGHBOURS: usize = 2;
 
 /// The falls of a curve, points by x ascending: neighbouring falling steps are one fall. One that is no deeper than the
 /// samples of the points around it are spread is none, and neither is a dip that the curve comes back from. Points that
 /// are no positive numbers are left out.
-pub fn knees(points: &[SolvedPoint]) -> Vec<Knee> {
-    let points: Vec<SolvedPoint> =
-        points.iter().copied().filter(|point| point.y.is_finite() && point.y > 0.0).collect();
+pub fn knees(points: &[CurvePoint]) -> Vec<Knee> {
+    let points: Vec<CurvePoint> = points.iter().copied().filter(|point| point.y.is_finite() && point.y > 0.0).collect();
     let mut most = 0.0;
     let mut curve: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
     for (_, y) in curve.iter_mut().rev() {
         most = y.max(most);
         *y = most;
     }
-    let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - STEP);
+    let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - MIN_STEP);
     let mut found = Vec::new();
     let mut start = 0;
     while start + 1 < curve.len() {
@@ -47,7 +46,7 @@ pub fn knees(points: &[SolvedPoint]) -> Vec<Knee> {
 }
 
 /// The largest spread of the samples of any of these points, as a ratio.
-fn spread(points: &[SolvedPoint]) -> f64 {
+fn spread(points: &[CurvePoint]) -> f64 {
     let spreads = points.iter().filter_map(|point| point.spread).filter(|(low, _)| *low > 0.0);
     spreads.map(|(low, high)| high / low).fold(1.0, f64::max)
 }
@@ -57,7 +56,7 @@ fn knee(fall: &[(f64, f64)], spread: f64) -> Option<Knee> {
     let (above, below) = (fall.first()?.1, fall.last()?.1);
     let middle = (above * below).sqrt();
     let x = fall.iter().rev().find(|(_, y)| *y >= middle)?.0;
-    let is_deep = below < above * (1.0 - FALL) && above / below > spread;
+    let is_deep = below < above * (1.0 - MIN_FALL) && above / below > spread;
     is_deep.then_some(Knee { x, above, below })
 }
 
@@ -70,13 +69,13 @@ mod tests {
     use super::*;
 
     fn at(values: &[f64]) -> Vec<f64> {
-        let points: Vec<SolvedPoint> =
-            values.iter().enumerate().map(|(x, y)| SolvedPoint { x: x as f64, y: *y, spread: None }).collect();
+        let points: Vec<CurvePoint> =
+            values.iter().enumerate().map(|(x, y)| CurvePoint { x: x as f64, y: *y, spread: None }).collect();
         knees(&points).into_iter().map(|knee| knee.x).collect()
     }
 
     /// The medians of so many samples of a curve, each with noise of this relative standard deviation, and their spreads.
-    fn noisy(levels: &[f64], deviation: f64, samples: usize, chance: &mut ChaCha8Rng) -> Vec<SolvedPoint> {
+    fn noisy(levels: &[f64], deviation: f64, samples: usize, chance: &mut ChaCha8Rng) -> Vec<CurvePoint> {
         // A normal deviate of two uniform ones (Box and Muller, 1958).
         let mut normal = || {
             let (radius, angle): (f64, f64) = (1.0 - chance.random::<f64>(), chance.random());
@@ -86,7 +85,7 @@ mod tests {
             let mut values: Vec<f64> = (0..samples).map(|_| level * (1.0 + deviation * normal()).max(0.05)).collect();
             values.sort_by(f64::total_cmp);
             let at = |share: f64| values[((samples - 1) as f64 * share).round() as usize];
-            SolvedPoint { x: x as f64, y: at(0.5), spread: (samples > 1).then(|| (at(0.1), at(0.9))) }
+            CurvePoint { x: x as f64, y: at(0.5), spread: (samples > 1).then(|| (at(0.1), at(0.9))) }
         };
         levels.iter().enumerate().map(&mut point).collect()
     }
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_fall_within_the_spread_of_its_neighbours_is_none() {
-        let point = |(x, y): (usize, f64)| SolvedPoint { x: x as f64, y, spread: Some((y * 0.8, y * 1.2)) };
+        let point = |(x, y): (usize, f64)| CurvePoint { x: x as f64, y, spread: Some((y * 0.8, y * 1.2)) };
         let of = |values: [f64; 5]| knees(&values.into_iter().enumerate().map(point).collect::<Vec<_>>()).len();
         assert_eq!(of([100.0, 100.0, 75.0, 75.0, 75.0]), 0);
         assert_eq!(of([100.0, 100.0, 60.0, 60.0, 60.0]), 1);
@@ -149,8 +148,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_curve_panics_and_every_knee_falls(values: Vec<f64>) {
-            let points: Vec<SolvedPoint> =
-                values.iter().enumerate().map(|(x, y)| SolvedPoint { x: x as f64, y: *y, spread: None }).collect();
+            let points: Vec<CurvePoint> =
+                values.iter().enumerate().map(|(x, y)| CurvePoint { x: x as f64, y: *y, spread: None }).collect();
             for knee in knees(&points) {
                 prop_assert!(knee.below < knee.above);
             }

@@ -16,28 +16,31 @@ pub mod fio;
 pub mod fio_export;
 pub mod fio_libblkio;
 pub mod fio_nbd;
+pub mod foreign;
 pub mod himeno;
-pub mod imported;
 pub mod knees;
 pub mod linpack;
-pub mod measured;
-pub mod meeting;
+pub mod measurement;
 pub mod native;
 pub mod net;
 pub mod ramspeed;
 pub mod ramspeed_sweep;
 pub mod redis;
 pub mod registry;
+pub mod start_barrier;
 pub mod test;
 #[cfg(test)]
 mod testing;
 pub mod uperf;
 
 pub use artefacts::Artefacts;
-pub use attempt::{Attempt, Service, Site};
-pub use declarative::{Declarative, DefinitionError};
+pub use attempt::{Attempt, RunningService, WorkerContext};
+pub use declarative::{DeclarativeTest, DefinitionError};
 pub use failure::Failure;
-pub use imported::Imported;
-pub use measured::{Answer, BUILT, DEFINITION_FILE, DEFINITION_SHA256, Latencies, Measured, Rejected, SampleCurve};
+pub use foreign::ForeignTest;
+pub use measurement::{
+    BUILT_PREFIX, Conclusion, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, LatencySeries, Measurement, Rejection,
+    SampleCurve,
+};
 pub use registry::Registry;
-pub use test::{About, BuildInputs, Measure, Solved, SolvedPoint, Test};
+pub use test::{BuildInputs, CurvePoint, StudiedCell, Test, TestInfo, TypedTest};

@@ -6,11 +6,14 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
-use wb_kernels::ramspeed::{Config, Kind, Mode, Report};
+use wb_kernels::ramspeed::{Config, Mode, Report, WordType};
 use wb_model::outcome::Gate;
 use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
 
-use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
+use crate::{
+    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    native,
+};
 
 /// RAMspeed: copy, scale, add and triad over arrays of integers or floating-point numbers (R. Hollander, P. Bolotoff).
 pub struct Ramspeed;
@@ -24,7 +27,7 @@ pub struct Params {
     mode: Option<Mode>,
     /// What the 64-bit words are
     #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
-    kind: Option<Kind>,
+    kind: Option<WordType>,
     /// Threads, each pinned to a core of its own while there are enough
     #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
     threads: Option<u32>,
@@ -40,7 +43,7 @@ pub struct Params {
 
 impl Params {
     /// Why its arrays cannot be shared among its threads.
-    fn too_small(&self) -> Option<String> {
+    fn unsupported_array_size(&self) -> Option<String> {
         const LINE: u64 = 64;
         let (size, threads) = (self.array_size?, u64::from(self.threads.unwrap_or(1)));
         (size.0 < LINE.saturating_mul(threads)).then(|| {
@@ -53,33 +56,33 @@ impl Params {
 const MODES: [&str; 4] = ["copy", "scale", "add", "triad"];
 
 /// The size of the last level's caches together; zero where none is known.
-pub(crate) fn last_level(facts: &Facts) -> u64 {
+pub(crate) fn last_level_cache_bytes(facts: &Facts) -> u64 {
     let level = facts.caches.iter().map(|cache| cache.level).max();
     facts.caches.iter().filter(|cache| Some(cache.level) == level).map(|cache| cache.size.0).sum()
 }
 
 /// The array size where none is given: the memory in all decides, not what is free, so that it is the same every time.
-pub(crate) fn array_size(facts: &Facts) -> Value {
+pub(crate) fn default_array_size(facts: &Facts) -> Value {
     const MEBI: u64 = 1 << 20;
     let most = facts.memory.0 / 6 / MEBI * MEBI;
-    let size = (4 * last_level(facts)).next_multiple_of(MEBI).max(64 * MEBI);
+    let size = (4 * last_level_cache_bytes(facts)).next_multiple_of(MEBI).max(64 * MEBI);
     Value::Text(Bytes(if most == 0 { size } else { size.min(most) }).to_string())
 }
 
 /// One thread, and one per core where there are several.
-pub(crate) fn threads(facts: &Facts) -> Vec<Value> {
+pub(crate) fn default_threads(facts: &Facts) -> Vec<Value> {
     let cores = facts.one_cpu_per_core().len().max(1) as i64;
     let threads = if cores == 1 { vec![1] } else { vec![1, cores] };
     threads.into_iter().map(Value::Integer).collect()
 }
 
 #[async_trait]
-impl Measure for Ramspeed {
+impl TypedTest for Ramspeed {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "ramspeed",
             summary: "copy, scale, add and triad over large arrays; memory bandwidth",
             version: 2,
@@ -92,9 +95,9 @@ impl Measure for Ramspeed {
         BTreeMap::from([
             ("mode".to_owned(), texts(&MODES)),
             ("kind".to_owned(), texts(&["integer", "floating"])),
-            ("threads".to_owned(), threads(facts)),
-            ("array-size".to_owned(), vec![array_size(facts)]),
-            ("isa".to_owned(), vec![native::widest(facts)]),
+            ("threads".to_owned(), default_threads(facts)),
+            ("array-size".to_owned(), vec![default_array_size(facts)]),
+            ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }
 
@@ -102,11 +105,11 @@ impl Measure for Ramspeed {
         let stores = (params.non_temporal && facts.arch != "x86_64")
             .then(|| format!("{} has no non-temporal stores: measure with ordinary ones", facts.arch));
         let bytes = params.array_size.unwrap_or_default().0.saturating_mul(3);
-        native::lacks(params.isa, facts)
+        native::unsupported_isa(params.isa, facts)
             .or(stores)
-            .or_else(|| native::too_many(params.threads, facts))
-            .or_else(|| params.too_small())
-            .or_else(|| native::too_large(bytes, facts))
+            .or_else(|| native::unsupported_threads(params.threads, facts))
+            .or_else(|| params.unsupported_array_size())
+            .or_else(|| native::unsupported_memory(bytes, facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
@@ -119,42 +122,43 @@ impl Measure for Ramspeed {
         vec![Metric::throughput("bandwidth", "MB/s").primary(), native::residency_metric()]
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        let Attempt { site, .. } = &*attempt;
+        let Attempt { context: site, .. } = &*attempt;
         let config = Config {
             mode: params.mode.unwrap_or(Mode::Copy),
-            kind: params.kind.unwrap_or(Kind::Floating),
+            kind: params.kind.unwrap_or(WordType::Floating),
             non_temporal: params.non_temporal,
             bytes: params.array_size.unwrap_or_default().0,
-            cpus: native::cpus(params.threads.unwrap_or(1), &site.placement, &site.facts),
+            cpus: native::thread_cpus(params.threads.unwrap_or(1), &site.placement, &site.facts),
             isa: params.isa.unwrap_or(Isa::Scalar),
             huge_pages: native::huge_pages(&site.placement),
-            work: native::work(attempt),
+            work: native::requested_work(attempt),
         };
-        let caches = last_level(&site.facts);
+        let caches = last_level_cache_bytes(&site.facts);
         if config.bytes < 4 * caches {
             let (size, caches) = (Bytes(config.bytes), Bytes(caches));
-            attempt.noticed(format!(
+            attempt.add_finding(format!(
                 "arrays of {size} are less than 4 times the caches of the last level ({caches}): \
                  part of the traffic ends in them"
             ));
         }
-        attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
+        attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
         let report: Report = native::exec(attempt, "ramspeed", &config).await?;
-        attempt.worked(report.passes);
+        attempt.record_work(report.passes);
         Ok(())
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let config: Config = artefacts.json("config.json")?;
         let report: Report = native::report(artefacts)?;
-        let mut measured =
-            Measured::default().with(Class::Throughput, "bandwidth", report.mb_per_s).took(report.seconds);
-        native::residency(&mut measured, report.memory, config.huge_pages);
+        let mut measured = Measurement::default()
+            .with_value(Class::Throughput, "bandwidth", report.mb_per_s)
+            .with_duration(report.seconds);
+        native::record_residency(&mut measured, report.memory, config.huge_pages);
         let asked = (params.mode, params.kind, params.isa, params.non_temporal);
         let done = (Some(report.mode), Some(report.kind), Some(report.isa), report.non_temporal);
         measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
@@ -174,31 +178,32 @@ impl Measure for Ramspeed {
         measured.require(slowest <= report.seconds, Gate::Possible, || {
             format!("a thread took {slowest} s of {} s", report.seconds)
         });
-        native::effort(&mut measured, report.probe, report.passes, report.seconds);
-        measured.explain("isa", report.isa);
-        measured.explain("passes", report.passes);
+        native::check_effort(&mut measured, report.probe, report.passes, report.seconds);
+        measured.add_provenance("isa", report.isa);
+        measured.add_provenance("passes", report.passes);
         Ok(measured)
     }
 
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         averages(cells).into_iter().chain(native::scaling(cells, "throughput/bandwidth", "MB/s")).collect()
     }
 }
 
 /// RAMspeed's average: the mean of the four modes, for every set of cells that differ in their mode alone.
-fn averages(cells: &[Solved<'_>]) -> Vec<Answer> {
+fn averages(cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
     let copies = cells.iter().filter(|cell| cell.case.get("mode") == Some(MODES[0]));
-    let answer = |copy: &Solved<'_>| {
+    let answer = |copy: &StudiedCell<'_>| {
         let group = copy.case.without("mode");
         let of = |mode: &str| {
-            let same = |cell: &&Solved<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
+            let same =
+                |cell: &&StudiedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
             cells.iter().find(same)?.medians.get("throughput/bandwidth").copied()
         };
         let values: Vec<f64> = MODES.iter().map(|mode| of(mode)).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
             MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.figure(*value))).collect();
-        Some(Answer {
+        Some(Conclusion {
             test: String::new(),
             name: format!("average ({group})"),
             value: values.iter().sum::<f64>() / values.len() as f64,
@@ -215,12 +220,12 @@ mod tests {
     use wb_model::{Case, Validity};
 
     use super::*;
-    use crate::testing::{folder, invalid_by};
+    use crate::testing::{artefact_folder, failed_gate};
 
     fn params() -> Params {
         Params {
             mode: Some(Mode::Triad),
-            kind: Some(Kind::Floating),
+            kind: Some(WordType::Floating),
             threads: Some(1),
             array_size: Some(Bytes(1 << 20)),
             isa: Some(Isa::Sse2),
@@ -231,8 +236,8 @@ mod tests {
     const CONFIG: &str = r#"{"mode":"triad","kind":"floating","non-temporal":false,"bytes":1048576,"cpus":[0],"isa":"sse2","huge-pages":"inherit","work":{"seconds":0.5}}"#;
     const REPORT: &str = r#"{"mode":"triad","kind":"floating","non-temporal":false,"threads":1,"isa":"sse2","array-bytes":1048576,"passes":1000,"bytes-moved":3145728000,"seconds":0.5,"thread-seconds":[0.4999],"mb-per-s":6291.456,"check":{"words":131072,"mismatches":0},"memory":{"bytes":3145728,"huge-bytes":0},"probe":{"iterations":100,"seconds":0.05}}"#;
 
-    fn study(report: &str) -> Result<Measured, Rejected> {
-        let folder = folder(&[("config.json", CONFIG), ("report.stdout", report)]);
+    fn study(report: &str) -> Result<Measurement, Rejection> {
+        let folder = artefact_folder(&[("config.json", CONFIG), ("report.stdout", report)]);
         Ramspeed.study(&params(), &Artefacts::new(folder.path()))
     }
 
@@ -258,7 +263,7 @@ mod tests {
         ] {
             let changed = REPORT.replace(from, to);
             assert_ne!(changed, REPORT);
-            assert_eq!(invalid_by(&study(&changed).unwrap()), Some(gate), "{from} → {to}");
+            assert_eq!(failed_gate(&study(&changed).unwrap()), Some(gate), "{from} → {to}");
         }
     }
 
@@ -271,8 +276,9 @@ mod tests {
 
     #[test]
     fn arrays_smaller_than_a_line_for_each_thread_are_told() {
-        let of =
-            |bytes, threads| Params { array_size: Some(Bytes(bytes)), threads: Some(threads), ..params() }.too_small();
+        let of = |bytes, threads| {
+            Params { array_size: Some(Bytes(bytes)), threads: Some(threads), ..params() }.unsupported_array_size()
+        };
         assert!(of(3, 1).unwrap().starts_with("`array-size`: 3 is less than a cache line"));
         assert!(of(64, 2).is_some() && of(128, 2).is_none());
     }
@@ -282,9 +288,9 @@ mod tests {
         let cache = |level, size| Cache { level, kind: CacheKind::Unified, size: Bytes(size), cpus: Vec::new() };
         let caches = vec![cache(2, 1 << 20), cache(3, 32 << 20), cache(3, 32 << 20)];
         let facts = Facts { caches, memory: Bytes(16 << 30), ..Facts::default() };
-        assert_eq!(array_size(&facts).to_string(), "256m");
-        assert_eq!(array_size(&Facts { memory: Bytes(600 << 20), ..facts }).to_string(), "100m");
-        assert_eq!(array_size(&Facts::default()).to_string(), "64m");
+        assert_eq!(default_array_size(&facts).to_string(), "256m");
+        assert_eq!(default_array_size(&Facts { memory: Bytes(600 << 20), ..facts }).to_string(), "100m");
+        assert_eq!(default_array_size(&Facts::default()).to_string(), "64m");
     }
 
     #[test]
@@ -294,8 +300,8 @@ mod tests {
         let modes = ["copy", "scale", "add", "triad"];
         let cases: Vec<Case> =
             modes.iter().map(|mode| case(mode, "integer")).chain([case("copy", "floating")]).collect();
-        let cell = |(at, case)| Solved { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
-        let cells: Vec<Solved<'_>> = cases.iter().enumerate().map(cell).collect();
+        let cell = |(at, case)| StudiedCell { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
+        let cells: Vec<StudiedCell<'_>> = cases.iter().enumerate().map(cell).collect();
         let answers = averages(&cells);
         assert_eq!(answers.len(), 1);
         assert_eq!((answers[0].value, answers[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));

@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
-use wb_kernels::ramspeed::sweep::{Config, Op, Point, Report};
+use wb_kernels::ramspeed::sweep::{Access, Config, Report, SweepPoint};
 use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
 use wb_model::{Bytes, Class, Facts, Metric, Nanos, Params as Given, Placement, Scope, Unit, Value};
 
 use crate::{
-    About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, SampleCurve, Site, Solved, SolvedPoint,
+    Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
+    TypedTest, WorkerContext,
 };
 use crate::{knees, native, ramspeed};
 
@@ -60,18 +61,18 @@ impl Params {
 }
 
 /// What is done with the blocks, and under which name its report is kept.
-const OPS: [(Op, &str); 2] = [(Op::Read, "read"), (Op::Write, "write")];
-pub(crate) const TITLE: &str = "read and write bandwidth over block size";
+const OPS: [(Access, &str); 2] = [(Access::Read, "read"), (Access::Write, "write")];
+pub(crate) const CURVE_TITLE: &str = "read and write bandwidth over block size";
 /// Beside the curve: what the system says of its data caches, in bytes by level.
-const CACHES: &str = "caches.json";
+const CACHES_FILE: &str = "caches.json";
 
 #[async_trait]
-impl Measure for RamspeedSweep {
+impl TypedTest for RamspeedSweep {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "ramspeed-sweep",
             summary: "bandwidth over block size; the cache hierarchy as a curve",
             version: 1,
@@ -81,8 +82,8 @@ impl Measure for RamspeedSweep {
 
     fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
         BTreeMap::from([
-            ("array-size".to_owned(), vec![ramspeed::array_size(facts)]),
-            ("isa".to_owned(), vec![native::widest(facts)]),
+            ("array-size".to_owned(), vec![ramspeed::default_array_size(facts)]),
+            ("isa".to_owned(), vec![native::widest_isa(facts)]),
         ])
     }
 
@@ -91,10 +92,10 @@ impl Measure for RamspeedSweep {
         let sizes = (least.0 < 64 || most < least)
             .then(|| format!("blocks of {least} to {most}: the smallest needs 64 bytes, the largest no less"));
         let bytes = most.0.saturating_mul(u64::from(params.threads));
-        native::lacks(params.isa, facts)
+        native::unsupported_isa(params.isa, facts)
             .or(sizes)
-            .or_else(|| native::too_many(Some(params.threads), facts))
-            .or_else(|| native::too_large(bytes, facts))
+            .or_else(|| native::unsupported_threads(Some(params.threads), facts))
+            .or_else(|| native::unsupported_memory(bytes, facts))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
@@ -114,31 +115,31 @@ impl Measure for RamspeedSweep {
         first.into_iter().chain(ends).chain([native::residency_metric()]).chain(caches).collect()
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        attempt.keep(CACHES, serde_json::to_vec(&data_caches(&attempt.site.facts)).unwrap_or_default());
+        attempt.add_artefact(CACHES_FILE, serde_json::to_vec(&data_caches(&attempt.context.facts)).unwrap_or_default());
         for (op, name) in OPS {
             let config = Config {
                 op,
                 min_bytes: params.min_block_size.0,
                 max_bytes: params.array_size.unwrap_or_default().0,
                 half_steps: params.half_steps,
-                cpus: native::cpus(params.threads, &attempt.site.placement, &attempt.site.facts),
+                cpus: native::thread_cpus(params.threads, &attempt.context.placement, &attempt.context.facts),
                 isa: params.isa.unwrap_or(Isa::Scalar),
-                huge_pages: native::huge_pages(&attempt.site.placement),
+                huge_pages: native::huge_pages(&attempt.context.placement),
                 seconds: params.seconds(attempt.min_time),
             };
-            attempt.keep(&format!("{name}.json"), serde_json::to_vec(&config).unwrap_or_default());
+            attempt.add_artefact(&format!("{name}.json"), serde_json::to_vec(&config).unwrap_or_default());
             let _: Report = native::exec_as(attempt, name, "ramspeed-sweep", &config).await?;
         }
         Ok(())
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        let mut measured = Measured::default();
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        let mut measured = Measurement::default();
         let (mut lines, mut all, mut seconds) = (Vec::new(), Vec::new(), 0.0);
         for (op, name) in OPS {
             let config: Config = artefacts.json(&format!("{name}.json"))?;
@@ -146,28 +147,28 @@ impl Measure for RamspeedSweep {
             let (asked, done) = ((op, params.isa), (report.op, Some(report.isa)));
             measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
             for point in &report.points {
-                judge(&mut measured, name, point, report.threads);
+                check_point(&mut measured, name, point, report.threads);
             }
             seconds += report.points.iter().map(|point| point.seconds).sum::<f64>();
             let points: Vec<(f64, f64)> =
                 report.points.iter().map(|point| (point.block_bytes as f64, point.mb_per_s)).collect();
-            let last = points.last().ok_or_else(|| Rejected::output(format!("{name}: there is no block")))?;
+            let last = points.last().ok_or_else(|| Rejection::output(format!("{name}: there is no block")))?;
             let peak = points.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
             measured.set(Class::Throughput, &format!("{name}-memory"), last.1);
             measured.set(Class::Throughput, &format!("{name}-peak"), peak);
-            native::residency(&mut measured, report.memory, config.huge_pages);
-            measured.explain("isa", report.isa);
+            native::record_residency(&mut measured, report.memory, config.huge_pages);
+            measured.add_provenance("isa", report.isa);
             all.extend(points.iter().map(|(_, speed)| speed.ln()));
             lines.push((name.to_owned(), points));
         }
         measured.set(Class::Throughput, "bandwidth", (all.iter().sum::<f64>() / all.len() as f64).exp());
         measured.seconds = Some(seconds);
-        for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES)? {
+        for (level, size) in artefacts.json::<Vec<(u8, u64)>>(CACHES_FILE)? {
             measured.set(Class::Check, &format!("cache-l{level}"), size as f64);
         }
         let axis = |name: &str, unit| (name.to_owned(), Unit::new(unit));
         measured.curves.push(SampleCurve {
-            title: TITLE.to_owned(),
+            title: CURVE_TITLE.to_owned(),
             x: axis("block size", "B"),
             y: axis("bandwidth", "MB/s"),
             lines,
@@ -175,8 +176,8 @@ impl Measure for RamspeedSweep {
         Ok(measured)
     }
 
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
-        cells.iter().flat_map(levels).collect()
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+        cells.iter().flat_map(find_cache_levels).collect()
     }
 }
 
@@ -191,7 +192,7 @@ fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
 }
 
 /// What one block has to stand up to.
-fn judge(measured: &mut Measured, op: &str, point: &Point, threads: usize) {
+fn check_point(measured: &mut Measurement, op: &str, point: &SweepPoint, threads: usize) {
     let size = Bytes(point.block_bytes);
     measured.require(point.mismatches == 0, Gate::Answer, || {
         format!("{op} of {size}: {} of {threads} threads were wrong", point.mismatches)
@@ -204,19 +205,20 @@ fn judge(measured: &mut Measured, op: &str, point: &Point, threads: usize) {
 }
 
 /// The levels that one cell's curve shows, beside those that the system names.
-fn levels(cell: &Solved<'_>) -> Vec<Answer> {
+fn find_cache_levels(cell: &StudiedCell<'_>) -> Vec<Conclusion> {
     let named: Vec<(u8, f64)> =
         (1..=4).filter_map(|level| Some((level, *cell.medians.get(&format!("check/cache-l{level}"))?))).collect();
-    let lines = cell.curves.iter().filter(|(title, _)| title == TITLE).flat_map(|(_, lines)| lines);
+    let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
-    let answer = |(op, points): &(String, Vec<SolvedPoint>)| {
+    let answer = |(op, points): &(String, Vec<CurvePoint>)| {
         let seen = knees::knees(points).into_iter().enumerate();
-        seen.map(|(at, knee)| level(&format!("{op}: level {} ends{case}", at + 1), knee, &named)).collect::<Vec<_>>()
+        seen.map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
+            .collect::<Vec<_>>()
     };
     lines.flat_map(answer).collect()
 }
 
-fn level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> Answer {
+fn describe_cache_level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> Conclusion {
     let (bytes, speed) = (Unit::new("B"), Unit::new("MB/s"));
     let distance = |size: f64| (size / knee.x).ln().abs();
     let nearest = named.iter().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
@@ -226,7 +228,7 @@ fn level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> Answer {
     };
     let (above, below) = (speed.figure(knee.above), speed.figure(knee.below));
     let because = format!("from {above} to {below} in blocks larger than {}; {names}", bytes.figure(knee.x));
-    Answer { test: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, because }
+    Conclusion { test: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, because }
 }
 
 #[cfg(test)]
@@ -234,7 +236,7 @@ mod tests {
     use wb_model::{Case, Validity};
 
     use super::*;
-    use crate::testing::{folder, invalid_by};
+    use crate::testing::{artefact_folder, failed_gate};
 
     const CONFIG: &str =
         r#"{"op":"read","max-bytes":4096,"half-steps":false,"cpus":[0],"isa":"scalar","seconds":0.01}"#;
@@ -252,16 +254,16 @@ mod tests {
         )
     }
 
-    fn study(read: &str, write: &str) -> Result<Measured, Rejected> {
+    fn study(read: &str, write: &str) -> Result<Measurement, Rejection> {
         let files = [
             ("read.json", CONFIG),
             ("write.json", CONFIG),
-            (CACHES, "[[1,32768],[2,1048576]]"),
+            (CACHES_FILE, "[[1,32768],[2,1048576]]"),
             ("read.stdout", read),
             ("write.stdout", write),
         ];
         let params = Params { isa: Some(Isa::Scalar), ..Params::default() };
-        RamspeedSweep.study(&params, &Artefacts::new(folder(&files).path()))
+        RamspeedSweep.study(&params, &Artefacts::new(artefact_folder(&files).path()))
     }
 
     #[test]
@@ -285,7 +287,7 @@ mod tests {
             (r#""op":"read""#, r#""op":"write""#, Gate::Work),
         ] {
             let changed = report("read").replace(from, to);
-            assert_eq!(invalid_by(&study(&changed, &report("write")).unwrap()), Some(gate));
+            assert_eq!(failed_gate(&study(&changed, &report("write")).unwrap()), Some(gate));
         }
         let none = r#"{"op":"read","threads":1,"isa":"scalar","points":[],"memory":{"bytes":0,"huge-bytes":0}}"#;
         for garbage in ["", "nan", none] {
@@ -295,22 +297,22 @@ mod tests {
 
     #[test]
     fn levels_stand_beside_those_that_the_system_names() {
-        let points: Vec<SolvedPoint> = (10..24)
+        let points: Vec<CurvePoint> = (10..24)
             .map(|power| {
                 let speed = match power {
                     ..=15 => 100e3,
                     16..=20 => 40e3,
                     _ => 10e3,
                 };
-                SolvedPoint { x: f64::from(1 << power), y: speed, spread: None }
+                CurvePoint { x: f64::from(1 << power), y: speed, spread: None }
             })
             .collect();
         let params = Given::new();
-        let cell = Solved {
+        let cell = StudiedCell {
             case: &Case::default(),
             params: &params,
             medians: BTreeMap::from([("check/cache-l1".to_owned(), 32768.0)]),
-            curves: vec![(TITLE.to_owned(), vec![("read".to_owned(), points)])],
+            curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
         let answers = RamspeedSweep.solve(&[cell]);
         assert_eq!(answers.iter().map(|answer| answer.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);

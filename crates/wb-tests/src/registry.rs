@@ -9,12 +9,12 @@ use wb_plan::Catalogue;
 use wb_stats::Rule;
 
 use crate::Test;
-use crate::declarative::{self, Declarative, DefinitionError};
+use crate::declarative::{self, DeclarativeTest, DefinitionError};
 use crate::fio::Fio;
 use crate::fio_libblkio::FioLibblkio;
 use crate::fio_nbd::FioNbd;
+use crate::foreign::ForeignTest;
 use crate::himeno::Himeno;
-use crate::imported::Imported;
 use crate::linpack::Linpack;
 use crate::net::Net;
 use crate::ramspeed::Ramspeed;
@@ -28,11 +28,11 @@ const NATIVE: [&str; 6] = ["himeno", "linpack", "net", "ramspeed", "ramspeed-swe
 /// The tests that can be run, by name.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tests: BTreeMap<String, Registered>,
+    tests: BTreeMap<String, RegistryEntry>,
 }
 
 #[derive(Clone)]
-struct Registered {
+struct RegistryEntry {
     test: Arc<dyn Test>,
     declaration: Arc<Declaration>,
 }
@@ -51,7 +51,7 @@ impl Registry {
         registry.add(Redis);
         registry.add(Net::default());
         registry.add(Uperf);
-        declarative::shipped().for_each(|test| registry.add(test));
+        declarative::builtin_tests().for_each(|test| registry.add(test));
         registry
     }
 
@@ -69,7 +69,7 @@ impl Registry {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         let mut passed_over = Vec::new();
         for path in paths {
-            let test = match read(&path) {
+            let test = match read_definition(&path) {
                 Ok(test) => test,
                 Err(error) => {
                     passed_over.push(error);
@@ -79,7 +79,7 @@ impl Registry {
             let (name, file) = (test.declaration().name.to_string(), path.display().to_string());
             match files.get(&name) {
                 Some(first) => {
-                    passed_over.push(DefinitionError::Twice { test: name, first: first.clone(), second: file });
+                    passed_over.push(DefinitionError::Duplicate { test: name, first: first.clone(), second: file });
                 }
                 None => {
                     files.insert(name, file);
@@ -98,7 +98,7 @@ impl Registry {
     fn insert(&mut self, test: Arc<dyn Test>) {
         let declaration = Arc::new(test.declaration());
         let name = declaration.name.as_str().to_owned();
-        self.tests.insert(name, Registered { test, declaration });
+        self.tests.insert(name, RegistryEntry { test, declaration });
     }
 
     /// The test of this name.
@@ -113,10 +113,10 @@ impl Registry {
 }
 
 /// Reads the definition of a test, of whichever kind.
-fn read(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
-    match Imported::read(path)? {
+fn read_definition(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
+    match ForeignTest::read(path)? {
         Some(test) => Ok(Arc::new(test)),
-        None => Ok(Arc::new(Declarative::read(path)?)),
+        None => Ok(Arc::new(DeclarativeTest::read(path)?)),
     }
 }
 
@@ -223,8 +223,8 @@ mod tests {
         let mut registry = Registry::default();
         let passed_over = registry.add_folder(folder.path()).unwrap();
         assert_eq!(registry.names(), ["sound"]);
-        assert!(matches!(passed_over[0], DefinitionError::Wrong { .. }), "{}", passed_over[0]);
-        assert!(matches!(passed_over[1], DefinitionError::Twice { .. }), "{}", passed_over[1]);
+        assert!(matches!(passed_over[0], DefinitionError::Invalid { .. }), "{}", passed_over[0]);
+        assert!(matches!(passed_over[1], DefinitionError::Duplicate { .. }), "{}", passed_over[1]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wb_model::{
 };
 use wb_stats::Rule;
 
-use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site};
+use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, WorkerContext};
 
 /// A file on this machine that the definition of a test names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub struct NamedFile {
 
 /// What a test written in Rust says of itself beside its parameters.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct TestInfo {
     /// Its name.
     pub name: &'static str,
     /// What it measures, in a line.
@@ -40,7 +40,7 @@ pub struct About {
 
 /// A test written in Rust.
 #[async_trait]
-pub trait Measure: Send + Sync + 'static {
+pub trait TypedTest: Send + Sync + 'static {
     /// Its parameters; their JSON Schema is their declaration, their `Default` the defaults.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
 
@@ -48,7 +48,7 @@ pub trait Measure: Send + Sync + 'static {
     type Prepared: Send + 'static;
 
     /// What it says of itself.
-    fn about(&self) -> About;
+    fn info(&self) -> TestInfo;
 
     /// Programs it needs on its worker.
     fn requires(&self, _params: &Self::Params) -> Vec<Requirement> {
@@ -89,7 +89,7 @@ pub trait Measure: Send + Sync + 'static {
     fn metrics(&self, params: &Self::Params) -> Vec<Metric>;
 
     /// Makes ready what samples need.
-    async fn prepare(&self, params: &Self::Params, site: &Site) -> Result<Self::Prepared, Failure>;
+    async fn prepare(&self, params: &Self::Params, site: &WorkerContext) -> Result<Self::Prepared, Failure>;
 
     /// Takes one sample and keeps what it leaves as artefacts.
     async fn sample(
@@ -100,15 +100,20 @@ pub trait Measure: Send + Sync + 'static {
     ) -> Result<(), Failure>;
 
     /// Takes down what was prepared, and checks on the way what only then can be checked.
-    async fn cleanup(&self, _params: &Self::Params, _prepared: Self::Prepared, _site: &Site) -> Result<(), Failure> {
+    async fn cleanup(
+        &self,
+        _params: &Self::Params,
+        _prepared: Self::Prepared,
+        _site: &WorkerContext,
+    ) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Reads the values out of a sample's artefacts.
-    fn study(&self, params: &Self::Params, artefacts: &Artefacts) -> Result<Measured, Rejected>;
+    fn study(&self, params: &Self::Params, artefacts: &Artefacts) -> Result<Measurement, Rejection>;
 
     /// Concludes from the studied cells of one plan entry.
-    fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }
 }
@@ -125,7 +130,7 @@ pub struct BuildInputs {
 
 /// A studied cell, as far as conclusions need it.
 #[derive(Debug, Clone)]
-pub struct Solved<'a> {
+pub struct StudiedCell<'a> {
     /// Its case.
     pub case: &'a Case,
     /// Its effective parameters.
@@ -133,15 +138,15 @@ pub struct Solved<'a> {
     /// The medians of its metrics, by `CLASS/METRIC`.
     pub medians: BTreeMap<String, f64>,
     /// Its curves, medians over samples.
-    pub curves: Vec<SolvedCurve>,
+    pub curves: Vec<CellCurve>,
 }
 
 /// A curve of a studied cell: lines by name, each with points of x ascending.
-pub type SolvedCurve = (String, Vec<(String, Vec<SolvedPoint>)>);
+pub type CellCurve = (String, Vec<(String, Vec<CurvePoint>)>);
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SolvedPoint {
+pub struct CurvePoint {
     /// Along.
     pub x: f64,
     /// The median of the samples.
@@ -207,26 +212,26 @@ pub trait Test: Send + Sync {
     ///
     /// # Errors
     /// When a command of the build fails, or does not make one of the programs.
-    async fn build(&self, _params: &Params, _site: &Site) -> Result<BTreeMap<String, String>, Failure> {
+    async fn build(&self, _params: &Params, _site: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
         Ok(BTreeMap::new())
     }
     /// See [`Measure::prepare`].
-    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure>;
+    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<AnyPrepared, Failure>;
     /// See [`Measure::sample`].
     async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure>;
     /// See [`Measure::cleanup`].
-    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure>;
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &WorkerContext) -> Result<(), Failure>;
     /// See [`Measure::study`].
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected>;
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection>;
     /// See [`Measure::solve`].
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer>;
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion>;
 }
 
 /// With this begin the parameters that are knobs of the machine, set while a sample is taken: `knobs.thp-enabled`.
 pub use wb_plan::{KNOBS, SIDES, WORKERS};
 
 /// The knobs that effective parameters ask for, by name.
-pub fn knobs_of(params: &Params) -> BTreeMap<String, String> {
+pub fn requested_knobs(params: &Params) -> BTreeMap<String, String> {
     params.iter().filter_map(|(name, value)| Some((name.strip_prefix(KNOBS)?.to_owned(), value.to_string()))).collect()
 }
 
@@ -257,25 +262,25 @@ pub fn shared_params() -> Vec<Param> {
 }
 
 /// The placement that effective parameters ask for.
-pub fn placement_of(params: &Params) -> Result<Placement, String> {
-    typed(&chosen::<Placement>(params))
+pub fn requested_placement(params: &Params) -> Result<Placement, String> {
+    decode_params(&select_params::<Placement>(params))
 }
 
 /// The surroundings that effective parameters ask for.
-pub fn surroundings_of(params: &Params) -> Result<Surroundings, String> {
-    typed(&chosen::<Surroundings>(params))
+pub fn requested_surroundings(params: &Params) -> Result<Surroundings, String> {
+    decode_params(&select_params::<Surroundings>(params))
 }
 
 /// Those of the parameters that a type has.
-fn chosen<T: JsonSchema>(params: &Params) -> Params {
+fn select_params<T: JsonSchema>(params: &Params) -> Params {
     let names: Vec<String> = Param::declared_by::<T>().into_iter().map(|param| param.name).collect();
     params.iter().filter(|(name, _)| names.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 /// Why processes cannot be placed as effective parameters ask for on such a machine.
-pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>, String> {
-    let placement = placement_of(params)?;
-    if let Err(why) = surroundings_of(params).and_then(|surroundings| surroundings.variables()) {
+pub(crate) fn unsupported_placement(params: &Params, facts: &Facts) -> Result<Option<String>, String> {
+    let placement = requested_placement(params)?;
+    if let Err(why) = requested_surroundings(params).and_then(|surroundings| surroundings.variables()) {
         return Ok(Some(why));
     }
     if let Some(cpu) = placement.cpus.iter().find(|cpu| facts.cpus.iter().all(|known| known.id != **cpu)) {
@@ -286,16 +291,16 @@ pub(crate) fn misplaced(params: &Params, facts: &Facts) -> Result<Option<String>
 }
 
 /// A test's own parameters, without those that every test has, as its type.
-fn own<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
+fn decode_own_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let shared: Vec<String> = shared_params().into_iter().map(|param| param.name).collect();
     let of_plan = |name: &str| name.starts_with(KNOBS) || [WORKERS, SIDES].contains(&name);
     let is_own = |name: &String| !shared.contains(name) && !of_plan(name);
     let chosen: Params = params.iter().filter(|(name, _)| is_own(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
-    typed(&chosen)
+    decode_params(&chosen)
 }
 
 /// The type that parameters are of, all of which it has defaults for; which of them is not right where one is not.
-fn typed<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
+fn decode_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let read = |params: &Params| -> Result<P, String> {
         let json = serde_json::to_value(params).map_err(|error| error.to_string())?;
         serde_json::from_value(json).map_err(|error| error.to_string())
@@ -308,9 +313,9 @@ fn typed<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
 }
 
 #[async_trait]
-impl<T: Measure> Test for T {
+impl<T: TypedTest> Test for T {
     fn declaration(&self) -> Declaration {
-        let About { name, summary, version, scope } = self.about();
+        let TestInfo { name, summary, version, scope } = self.info();
         let mut params = Param::declared_by::<T::Params>();
         params.extend(shared_params());
         Declaration {
@@ -320,71 +325,71 @@ impl<T: Measure> Test for T {
             version,
             params,
             scope,
-            requires: Measure::requires(self, &T::Params::default()),
+            requires: TypedTest::requires(self, &T::Params::default()),
         }
     }
 
     fn requires(&self, params: &Params) -> Vec<Requirement> {
-        own(params).map(|params| Measure::requires(self, &params)).unwrap_or_default()
+        decode_own_params(params).map(|params| TypedTest::requires(self, &params)).unwrap_or_default()
     }
 
     fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        Measure::resolve(self, given, facts)
+        TypedTest::resolve(self, given, facts)
     }
 
     fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
         let reason = || {
-            if let Some(why) = misplaced(params, facts)? {
+            if let Some(why) = unsupported_placement(params, facts)? {
                 return Ok(Some(why));
             }
-            Ok(Measure::unsupported(self, &own(params)?, &placement_of(params)?, facts))
+            Ok(TypedTest::unsupported(self, &decode_own_params(params)?, &requested_placement(params)?, facts))
         };
         reason().unwrap_or_else(Some)
     }
 
     fn rule(&self, params: &Params) -> Option<Rule> {
-        own(params).ok().and_then(|params| Measure::rule(self, &params))
+        decode_own_params(params).ok().and_then(|params| TypedTest::rule(self, &params))
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        own(params).map_or(min_time, |params| Measure::estimate(self, &params, min_time))
+        decode_own_params(params).map_or(min_time, |params| TypedTest::estimate(self, &params, min_time))
     }
 
     fn sets_duration(&self, params: &Params) -> bool {
-        own(params).is_ok_and(|params| Measure::sets_duration(self, &params))
+        decode_own_params(params).is_ok_and(|params| TypedTest::sets_duration(self, &params))
     }
 
     fn sides(&self, params: &Params) -> Sides {
-        own(params).map_or(Sides::Alone, |params| Measure::sides(self, &params))
+        decode_own_params(params).map_or(Sides::Alone, |params| TypedTest::sides(self, &params))
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        own(params).map(|params| Measure::metrics(self, &params)).unwrap_or_default()
+        decode_own_params(params).map(|params| TypedTest::metrics(self, &params)).unwrap_or_default()
     }
 
-    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure> {
-        let params = own(params).map_err(Failure::refused)?;
-        Ok(Box::new(Measure::prepare(self, &params, site).await?))
+    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<AnyPrepared, Failure> {
+        let params = decode_own_params(params).map_err(Failure::refused)?;
+        Ok(Box::new(TypedTest::prepare(self, &params, site).await?))
     }
 
     async fn sample(&self, params: &Params, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        let params = own(params).map_err(Failure::refused)?;
+        let params = decode_own_params(params).map_err(Failure::refused)?;
         let prepared = prepared.downcast_mut().ok_or_else(|| Failure::refused("prepared by another test"))?;
-        Measure::sample(self, &params, prepared, attempt).await
+        TypedTest::sample(self, &params, prepared, attempt).await
     }
 
-    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure> {
-        let params = own(params).map_err(Failure::refused)?;
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &WorkerContext) -> Result<(), Failure> {
+        let params = decode_own_params(params).map_err(Failure::refused)?;
         let prepared = prepared.downcast().map_err(|_| Failure::refused("prepared by another test"))?;
-        Measure::cleanup(self, &params, *prepared, site).await
+        TypedTest::cleanup(self, &params, *prepared, site).await
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        let params = own(params).map_err(Rejected::output)?;
-        Measure::study(self, &params, artefacts)
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        let params = decode_own_params(params).map_err(Rejection::output)?;
+        TypedTest::study(self, &params, artefacts)
     }
 
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
-        Measure::solve(self, cells)
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+        TypedTest::solve(self, cells)
     }
 }

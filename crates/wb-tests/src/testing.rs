@@ -4,10 +4,10 @@ use tempfile::TempDir;
 use wb_model::Validity;
 use wb_model::outcome::Gate;
 
-use crate::Measured;
+use crate::Measurement;
 
 /// A folder with these files, as a sample leaves one.
-pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
+pub(crate) fn artefact_folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -16,7 +16,7 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 /// The gate that values did not pass.
-pub(crate) fn invalid_by(measured: &Measured) -> Option<Gate> {
+pub(crate) fn failed_gate(measured: &Measurement) -> Option<Gate> {
     match &measured.validity {
         Validity::Valid => None,
         Validity::Invalid { gate, .. } => Some(*gate),

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wb_model::Metric;
 
-use crate::foreign::{Foreign, ForeignCell, ForeignSample};
-use crate::json::Number;
-use crate::words::named;
+use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
+use crate::json::LenientNumber;
+use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
 
 const TEST: &str = "google-benchmark";
@@ -57,13 +57,13 @@ struct Entry {
     #[serde(default)]
     aggregate_name: Option<String>,
     #[serde(default)]
-    repetitions: Number,
+    repetitions: LenientNumber,
     #[serde(default)]
-    iterations: Number,
+    iterations: LenientNumber,
     #[serde(default)]
-    real_time: Number,
+    real_time: LenientNumber,
     #[serde(default)]
-    cpu_time: Number,
+    cpu_time: LenientNumber,
     #[serde(default)]
     time_unit: Option<String>,
     #[serde(default)]
@@ -73,11 +73,11 @@ struct Entry {
     #[serde(default)]
     skip_message: Option<String>,
     #[serde(flatten)]
-    others: BTreeMap<String, Value>,
+    counters: BTreeMap<String, Value>,
 }
 
 /// Fields that are no counters of the benchmark's own.
-const NO_COUNTERS: [&str; 8] = [
+const STANDARD_FIELDS: [&str; 8] = [
     "family_index",
     "per_family_instance_index",
     "repetition_index",
@@ -89,12 +89,12 @@ const NO_COUNTERS: [&str; 8] = [
 ];
 
 /// What reports of before 1.5 put behind a name to say that it is an aggregate's.
-const AGGREGATES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
+const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
 /// Reads a report.
-pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
-    let Report { context, benchmarks } = json::document(Format::GoogleBenchmark, text)?;
-    let mut foreign = Foreign::default();
+pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let Report { context, benchmarks } = json::parse_document(Format::GoogleBenchmark, text)?;
+    let mut foreign = ForeignResults::default();
     let executable = context.describe(&mut foreign);
     let repeated: BTreeSet<&str> =
         benchmarks.iter().filter(|entry| !entry.is_aggregate()).map(Entry::benchmark).collect();
@@ -103,11 +103,11 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
         if entry.is_aggregate() && !stands_alone {
             continue;
         }
-        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         if let Some(executable) = &executable {
             cell.axis("executable", executable);
         }
-        axes(&mut cell, entry.benchmark());
+        add_axes(&mut cell, entry.benchmark());
         let mut sample = entry.sample(at);
         if stands_alone {
             let n = entry.repetitions.0.map_or_else(|| "all".to_owned(), |n| n.to_string());
@@ -124,17 +124,17 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
 
 impl Context {
     /// Says what it knows of the machine, and returns the executable's name.
-    fn describe(&self, foreign: &mut Foreign) -> Option<String> {
+    fn describe(&self, foreign: &mut ForeignResults) -> Option<String> {
         foreign.machine.hostname = self.host_name.clone().unwrap_or_default();
-        foreign.explain("host", self.host_name.as_ref());
-        foreign.explain("measured at", self.date.as_ref());
-        foreign.explain("executable", self.executable.as_ref());
-        foreign.explain("CPUs", self.num_cpus);
-        foreign.explain("CPU frequency", self.mhz_per_cpu.map(|mhz| format!("{mhz} MHz")));
-        foreign.explain("CPU frequency scaling", self.cpu_scaling_enabled);
-        foreign.explain("address-space randomisation", self.aslr_enabled);
-        foreign.explain("benchmark library", self.library_version.as_ref());
-        foreign.explain("benchmark library's build", self.library_build_type.as_ref());
+        foreign.add_provenance("host", self.host_name.as_ref());
+        foreign.add_provenance("measured at", self.date.as_ref());
+        foreign.add_provenance("executable", self.executable.as_ref());
+        foreign.add_provenance("CPUs", self.num_cpus);
+        foreign.add_provenance("CPU frequency", self.mhz_per_cpu.map(|mhz| format!("{mhz} MHz")));
+        foreign.add_provenance("CPU frequency scaling", self.cpu_scaling_enabled);
+        foreign.add_provenance("address-space randomisation", self.aslr_enabled);
+        foreign.add_provenance("benchmark library", self.library_version.as_ref());
+        foreign.add_provenance("benchmark library's build", self.library_build_type.as_ref());
         let name = Path::new(self.executable.as_ref()?).file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
@@ -143,14 +143,14 @@ impl Context {
 impl Entry {
     /// The benchmark with its arguments, without what says which aggregate this is.
     fn benchmark(&self) -> &str {
-        let own = || AGGREGATES.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name);
+        let own = || AGGREGATE_SUFFIXES.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name);
         self.run_name.as_deref().unwrap_or_else(own)
     }
 
     fn is_aggregate(&self) -> bool {
         match self.run_type.as_deref() {
             Some(kind) => kind == "aggregate",
-            None => AGGREGATES.iter().any(|end| self.name.ends_with(end)),
+            None => AGGREGATE_SUFFIXES.iter().any(|end| self.name.ends_with(end)),
         }
     }
 
@@ -168,13 +168,13 @@ impl Entry {
             Some("s") => 1e9,
             _ => 1.0,
         };
-        let time = |time: Number| time.0.map(|time| time * nanos);
+        let time = |time: LenientNumber| time.0.map(|time| time * nanos);
         let real = time(self.real_time);
-        sample.read(Metric::latency("real-time", "ns").primary(), real);
-        sample.read(Metric::latency("cpu-time", "ns"), time(self.cpu_time));
-        for (name, value) in &self.others {
-            if !NO_COUNTERS.contains(&name.as_str()) {
-                sample.read(counter(name), value.as_f64());
+        sample.push_reading(Metric::latency("real-time", "ns").primary(), real);
+        sample.push_reading(Metric::latency("cpu-time", "ns"), time(self.cpu_time));
+        for (name, value) in &self.counters {
+            if !STANDARD_FIELDS.contains(&name.as_str()) {
+                sample.push_reading(counter_metric(name), value.as_f64());
             }
         }
         sample.seconds = real.zip(self.iterations.0).map(|(nanos, iterations)| nanos * iterations / 1e9);
@@ -183,7 +183,7 @@ impl Entry {
 }
 
 /// What a counter is: of a benchmark's own nothing is known but its name, so that neither way is better.
-fn counter(name: &str) -> Metric {
+fn counter_metric(name: &str) -> Metric {
     match name {
         "bytes_per_second" => Metric::throughput(name, "B/s"),
         "items_per_second" => Metric::throughput(name, "items/s"),
@@ -194,7 +194,7 @@ fn counter(name: &str) -> Metric {
 }
 
 /// The axes in a benchmark's name: `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two threads.
-fn axes(cell: &mut ForeignCell, benchmark: &str) {
+fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
     let mut name: Vec<&str> = Vec::new();
     let mut arguments = 0;
     for (at, part) in benchmark.split('/').enumerate() {
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    fn report(benchmarks: &str) -> Foreign {
+    fn report(benchmarks: &str) -> ForeignResults {
         let context = r#"{"host_name": "vm", "executable": "./build/bench", "num_cpus": 2}"#;
         read(&format!("{{\"context\": {context}, \"benchmarks\": [{benchmarks}]}}")).unwrap()
     }
@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn names_are_taken_apart() {
         let axes_of = |name: &str| {
-            let mut cell = ForeignCell::new(named(TEST), "");
-            axes(&mut cell, name);
+            let mut cell = ForeignCell::new(valid_name(TEST), "");
+            add_axes(&mut cell, name);
             cell.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(axes_of("BM_Copy/8/64/threads:2"), "argument-1=8 argument-2=64 benchmark=BM_Copy threads=2");

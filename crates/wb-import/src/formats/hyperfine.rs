@@ -7,9 +7,9 @@ use serde_json::Value;
 use wb_model::Metric;
 use wb_model::secrets::masked_value;
 
-use crate::foreign::{Foreign, ForeignCell, ForeignSample};
-use crate::json::{Number, plain};
-use crate::words::{named, without_secrets};
+use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
+use crate::json::{LenientNumber, to_plain_text};
+use crate::naming::{mask_secrets, valid_name};
 use crate::{Format, ReadError, json};
 
 const TEST: &str = "hyperfine";
@@ -25,32 +25,32 @@ struct Export {
 struct Command {
     command: String,
     #[serde(default)]
-    times: Vec<Number>,
+    times: Vec<LenientNumber>,
     #[serde(default)]
     exit_codes: Vec<Option<i32>>,
     #[serde(default, rename = "memory_usage_byte")]
-    memory: Vec<Number>,
+    memory: Vec<LenientNumber>,
     #[serde(default)]
     parameters: BTreeMap<String, Value>,
 }
 
 /// Reads an export.
-pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
-    let Export { results } = json::document(Format::Hyperfine, text)?;
-    let mut foreign = Foreign::default();
+pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let Export { results } = json::parse_document(Format::Hyperfine, text)?;
+    let mut foreign = ForeignResults::default();
     // Two commands that differ in a secret alone look alike once it is masked.
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     for (at, result) in results.iter().enumerate() {
-        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         for (name, value) in &result.parameters {
-            let value = plain(value);
+            let value = to_plain_text(value);
             let shown = masked_value(name, &value);
             cell.axis(name, shown.as_str());
             if shown != value {
                 foreign.secrets.push((value.clone(), shown));
             }
         }
-        cell.axis("command", without_secrets(&result.command, &mut foreign.secrets));
+        cell.axis("command", mask_secrets(&result.command, &mut foreign.secrets));
         let differs = shown.entry(format!("{:?}", cell.params)).or_insert_with(|| result.command.clone());
         if *differs != result.command {
             let what = format!("result {at}, which differs from another one in what is masked as a secret alone");
@@ -75,8 +75,8 @@ impl Command {
     fn sample(&self, at: usize, run: usize) -> ForeignSample {
         let mut sample = ForeignSample::at(format!("results/{at}/times/{run}"));
         let seconds = self.times[run].0;
-        sample.read(Metric::latency("time", "s").primary(), seconds);
-        sample.read(Metric::resource("max-rss", "B"), self.memory.get(run).and_then(|bytes| bytes.0));
+        sample.push_reading(Metric::latency("time", "s").primary(), seconds);
+        sample.push_reading(Metric::resource("max-rss", "B"), self.memory.get(run).and_then(|bytes| bytes.0));
         sample.seconds = seconds;
         match self.exit_codes.get(run) {
             None | Some(Some(0)) => {}

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wb_model::{Class, Direction, Metric, ProfileName, TestName};
 
-use crate::foreign::{Foreign, ForeignCell, ForeignSample};
-use crate::json::{Number, plain};
-use crate::words::{slug, test_name, without_secrets};
+use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
+use crate::json::{LenientNumber, to_plain_text};
+use crate::naming::{mask_secrets, slug, test_name};
 use crate::{Format, ReadError, json};
 
 #[derive(Deserialize)]
@@ -17,11 +17,11 @@ struct Iteration {
     #[serde(default)]
     iteration_name: Option<String>,
     #[serde(default)]
-    iteration_data: Option<Data>,
+    iteration_data: Option<IterationData>,
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct IterationData {
     #[serde(default)]
     parameters: Parameters,
     #[serde(default)]
@@ -43,22 +43,22 @@ struct Client {
     #[serde(default)]
     client_hostname: Option<Value>,
     #[serde(default)]
-    mean: Number,
+    mean: LenientNumber,
     /// The standard deviation, in percent of the mean.
     #[serde(default)]
-    stddevpct: Number,
+    stddevpct: LenientNumber,
     #[serde(default)]
-    samples: Option<Vec<OneSample>>,
+    samples: Option<Vec<SampleValue>>,
 }
 
 #[derive(Deserialize)]
-struct OneSample {
+struct SampleValue {
     #[serde(default)]
-    value: Number,
+    value: LenientNumber,
 }
 
 /// Parameters that define nothing: how results are named and judged, and which machines took part.
-const NO_DEFINITION: [&str; 12] = [
+const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "uid",
     "primary_metric",
     "max_stddevpct",
@@ -74,9 +74,9 @@ const NO_DEFINITION: [&str; 12] = [
 ];
 
 /// Reads a file; iterations that failed (`NAME-failN`) only where incorrect ones are asked for.
-pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<Foreign, ReadError> {
-    let iterations: Vec<Iteration> = json::document(Format::Pbench, text)?;
-    let mut foreign = Foreign::default();
+pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError> {
+    let iterations: Vec<Iteration> = json::parse_document(Format::Pbench, text)?;
+    let mut foreign = ForeignResults::default();
     for (at, iteration) in iterations.iter().enumerate() {
         let (Some(name), Some(data)) = (&iteration.iteration_name, &iteration.iteration_data) else {
             foreign.notes.push(format!("iteration {at}, which is incomplete"));
@@ -113,37 +113,38 @@ fn is_failed(name: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-impl Data {
+impl IterationData {
     /// A cell without samples. Parameters of a second benchmark and on have its number before their name.
     fn cell(&self, name: &str) -> ForeignCell {
-        let of_first = |name: &str| self.parameters.benchmark.first().and_then(|first| first.get(name)).map(plain);
+        let of_first =
+            |name: &str| self.parameters.benchmark.first().and_then(|first| first.get(name)).map(to_plain_text);
         let benchmark = of_first("benchmark_name").unwrap_or_else(|| "benchmark".to_owned());
         let (test, summary) = test(&benchmark);
         let mut cell = ForeignCell::new(test, summary);
         for (at, parameters) in self.parameters.benchmark.iter().enumerate() {
             for (name, value) in parameters {
-                let defines = !NO_DEFINITION.contains(&name.as_str()) && !name.ends_with("_uid");
+                let defines = !NON_DEFINING_PARAMETERS.contains(&name.as_str()) && !name.ends_with("_uid");
                 let prefix = if at == 0 { String::new() } else { format!("{at}.") };
                 if defines {
-                    cell.param(&format!("{prefix}{name}"), plain(value));
+                    cell.param(&format!("{prefix}{name}"), to_plain_text(value));
                 }
             }
         }
         cell.axis("iteration", name);
-        let profile = self.parameters.user.iter().find_map(|user| user.get("profile")).map(plain);
+        let profile = self.parameters.user.iter().find_map(|user| user.get("profile")).map(to_plain_text);
         cell.profile = profile.and_then(|profile| ProfileName::new(slug(&profile)).ok());
         cell
     }
 
     /// What run-perf says of the run in every iteration.
-    fn describe_run(&self, foreign: &mut Foreign) {
+    fn describe_run(&self, foreign: &mut ForeignResults) {
         for (name, value) in self.parameters.user.iter().flatten() {
             match (name.as_str(), value) {
                 ("build" | "distro" | "url", Value::String(text)) => {
                     foreign.metadata.insert(name.clone(), text.clone());
                 }
                 ("cmdline", Value::String(text)) => {
-                    let shown = without_secrets(&command_line(text), &mut Vec::new());
+                    let shown = mask_secrets(&command_line(text), &mut Vec::new());
                     if shown != command_line(text) && foreign.secrets.iter().all(|(known, _)| known != text) {
                         foreign.secrets.push((text.clone(), shown.clone()));
                     }
@@ -164,13 +165,13 @@ impl Data {
         let mut means = Vec::new();
         for (metric, client) in all {
             for (sample, one) in samples.iter_mut().zip(client.samples()) {
-                sample.read(metric.clone(), one.value.0);
+                sample.push_reading(metric.clone(), one.value.0);
             }
             if client.samples().is_empty() && client.mean.0.is_some() {
                 let deviation = Metric::check(&format!("{}-stddevpct", metric.name), "%").direction(Direction::Lower);
                 means.push(metric.name.clone());
-                samples[0].read(metric, client.mean.0);
-                samples[0].read(deviation, client.stddevpct.0);
+                samples[0].push_reading(metric, client.mean.0);
+                samples[0].push_reading(deviation, client.stddevpct.0);
             }
         }
         if !means.is_empty() {
@@ -184,7 +185,7 @@ impl Data {
     /// of these, the first is, which is a throughput where there is any.
     fn metrics(&self) -> Vec<(Metric, &Client)> {
         let named = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
-        let primary: Vec<String> = named.map(plain).collect();
+        let primary: Vec<String> = named.map(to_plain_text).collect();
         let is_all = |client: &&Client| client.client_hostname.as_ref().is_some_and(|name| name == "all");
         let classes = [(Class::Throughput, &self.throughput), (Class::Latency, &self.latency)];
         let all = classes.into_iter().flat_map(|(class, metrics)| metrics.iter().map(move |metric| (class, metric)));
@@ -200,7 +201,7 @@ impl Data {
 }
 
 impl Client {
-    fn samples(&self) -> &[OneSample] {
+    fn samples(&self) -> &[SampleValue] {
         self.samples.as_deref().unwrap_or_default()
     }
 }
@@ -233,18 +234,18 @@ fn command_line(text: &str) -> String {
 }
 
 /// The workers' environment, as run-perf collects it: by the test's position, by worker, by section.
-fn describe_workers(foreign: &mut Foreign, workers: &serde_json::Map<String, Value>) {
+fn describe_workers(foreign: &mut ForeignResults, workers: &serde_json::Map<String, Value>) {
     let mut hosts: Vec<&str> = Vec::new();
     let of_positions = workers.values().filter_map(Value::as_object);
     for (host, sections) in of_positions.flatten() {
         hosts.push(host);
         let kernel = sections.get("kernel").and_then(Value::as_str).and_then(|kernel| kernel.lines().next());
-        foreign.explain("kernel", kernel);
+        foreign.add_provenance("kernel", kernel);
         foreign.machine.kernel = kernel.unwrap_or_default().to_owned();
     }
     hosts.dedup();
     let hosts = hosts.join(", ");
-    foreign.explain("host", Some(&hosts));
+    foreign.add_provenance("host", Some(&hosts));
     foreign.machine.hostname = hosts;
 }
 

@@ -5,8 +5,8 @@ use quick_xml::reader::Reader;
 use serde::Deserialize;
 use wb_model::{Direction, Metric, ProfileName, TestName};
 
-use crate::foreign::{Foreign, ForeignCell, ForeignSample};
-use crate::words::{slug, test_name, without_secrets};
+use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
+use crate::naming::{mask_secrets, slug, test_name};
 use crate::{Format, ReadError};
 
 #[derive(Deserialize)]
@@ -65,7 +65,7 @@ struct Entry {
 }
 
 /// Reads a file: all its systems, or the one that was asked for.
-pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<Foreign, ReadError> {
+pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<ForeignResults, ReadError> {
     let malformed = |why: String| ReadError::Malformed { format: Format::Phoronix, why };
     let suite: Suite = quick_xml::de::from_str(text).map_err(|error| malformed(error.to_string()))?;
     let mut systems: Vec<&str> = Vec::new();
@@ -76,10 +76,10 @@ pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<Foreign, ReadError
     }
     if let Some(asked) = asked.filter(|asked| !systems.contains(asked)) {
         let known = systems.iter().map(|system| (*system).to_owned()).collect();
-        return Err(ReadError::NoSystem { asked: asked.to_owned(), known });
+        return Err(ReadError::UnknownSystem { asked: asked.to_owned(), known });
     }
     systems.retain(|system| asked.is_none_or(|asked| asked == *system));
-    let mut foreign = Foreign::default();
+    let mut foreign = ForeignResults::default();
     describe(&mut foreign, &suite, &systems);
     for (at, result) in suite.results.iter().enumerate() {
         if !matches!(result.display_format.as_str(), "" | "BAR_GRAPH" | "BAR_ANALYZE_GRAPH") {
@@ -102,7 +102,7 @@ pub(crate) fn read(text: &str, asked: Option<&str>) -> Result<Foreign, ReadError
 }
 
 /// Whether a text is XML; otherwise what is wrong with it.
-pub(crate) fn is_well_formed(text: &str) -> Result<(), String> {
+pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let mut events = Reader::from_str(text);
     let (mut elements, mut open) = (0, 0);
     loop {
@@ -120,17 +120,17 @@ pub(crate) fn is_well_formed(text: &str) -> Result<(), String> {
 }
 
 /// What is said of the run, and of the machine where it is one.
-fn describe(foreign: &mut Foreign, suite: &Suite, systems: &[&str]) {
-    foreign.explain("Phoronix Test Suite", Some(&suite.generated.test_client));
+fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
+    foreign.add_provenance("Phoronix Test Suite", Some(&suite.generated.test_client));
     if !suite.generated.title.is_empty() {
         foreign.metadata.insert("title".to_owned(), suite.generated.title.clone());
     }
     let known = |name: &str| suite.systems.iter().find(|system| system.identifier == name);
     let [Some(system)] = systems.iter().map(|name| known(name)).collect::<Vec<_>>()[..] else { return };
-    foreign.explain("system", Some(&system.identifier));
-    foreign.explain("hardware", Some(&system.hardware));
-    foreign.explain("software", Some(&system.software));
-    foreign.explain("measured at", Some(&system.time_stamp));
+    foreign.add_provenance("system", Some(&system.identifier));
+    foreign.add_provenance("hardware", Some(&system.hardware));
+    foreign.add_provenance("software", Some(&system.software));
+    foreign.add_provenance("measured at", Some(&system.time_stamp));
     let part = |of: &str, name: &str| {
         let parts = of.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": "));
         parts.unwrap_or_default().to_owned()
@@ -141,7 +141,7 @@ fn describe(foreign: &mut Foreign, suite: &Suite, systems: &[&str]) {
     foreign.machine.kernel = release.to_owned();
     foreign.machine.arch = arch.trim_end_matches(')').to_owned();
     foreign.machine.cpu_model = part(&system.hardware, "Processor");
-    foreign.explain("kernel", Some(release));
+    foreign.add_provenance("kernel", Some(release));
 }
 
 impl TestResult {
@@ -152,7 +152,7 @@ impl TestResult {
         if let Some(version) = version {
             cell.param("profile-version", version);
         }
-        cell.param("arguments", without_secrets(&self.arguments, secrets));
+        cell.param("arguments", mask_secrets(&self.arguments, secrets));
         let mut others = Vec::new();
         for part in self.description.split(" - ").filter(|part| !part.trim().is_empty()) {
             match part.split_once(": ") {
@@ -220,14 +220,14 @@ impl Entry {
         let mut samples: Vec<ForeignSample> = Vec::new();
         for (run, value) in runs.iter().copied().enumerate() {
             let mut sample = place(run);
-            sample.read(result.metric(), Some(value));
+            sample.push_reading(result.metric(), Some(value));
             samples.push(sample);
         }
         if samples.is_empty() {
             let mut sample = place(0);
             match value {
                 Some(_) => {
-                    sample.read(result.metric(), value);
+                    sample.push_reading(result.metric(), value);
                     sample.findings.push("its one sample is the value over all runs: the file has no other".to_owned());
                 }
                 None => sample.failure = Some(format!("{}: the test suite has no result", result.title)),
@@ -286,9 +286,9 @@ mod tests {
 
     #[test]
     fn what_is_no_xml_is_told() {
-        assert_eq!(is_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
+        assert_eq!(check_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
         for broken in ["", "mere text", "<a", "<a></b>", "<a><b></b>"] {
-            assert!(is_well_formed(broken).is_err(), "{broken}");
+            assert!(check_well_formed(broken).is_err(), "{broken}");
         }
     }
 

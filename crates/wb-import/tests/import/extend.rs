@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use wb_import::{ImportError, ReadError, Report};
+use wb_import::{ImportError, ImportReport, ReadError};
 use wb_model::TestName;
 
 use crate::lab::{Lab, example, text};
 
-fn told(report: &Report) -> Vec<(usize, usize)> {
-    let became = report.files.iter().filter_map(|file| file.became.as_ref().ok());
-    became.map(|imported| (imported.samples, imported.already)).collect()
+fn told(report: &ImportReport) -> Vec<(usize, usize)> {
+    let became = report.files.iter().filter_map(|file| file.result.as_ref().ok());
+    became.map(|imported| (imported.samples, imported.duplicates)).collect()
 }
 
-fn why(report: &Report) -> String {
-    report.left_out().map(|(_, why)| why.to_string()).collect::<Vec<_>>().join("\n")
+fn why(report: &ImportReport) -> String {
+    report.failed_files().map(|(_, why)| why.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn one_malformed_file_among_many_is_named_and_left_out() {
     assert!(why.contains("is malformed: line 1, column 3: key must be a string"), "{why}");
     assert!(why.contains("is malformed as fio: line 129"), "{why}");
     assert!(why.contains("cannot be read: No such file"), "{why}");
-    assert_eq!(report.passed_over, 2);
+    assert_eq!(report.skipped, 2);
     assert_eq!(lab.study("R").cells.len(), 1);
     lab.strict = true;
     let error = lab.try_import("S", &[lab.path("in")]).unwrap_err();
-    assert!(matches!(&error, ImportError::Strict { path, .. } if path.ends_with("b.json")), "{error}");
+    assert!(matches!(&error, ImportError::InvalidFile { path, .. } if path.ends_with("b.json")), "{error}");
     assert!(!lab.path("S").exists());
 }
 
@@ -117,7 +117,7 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
     };
     let report = lab.try_import("R", &[lab.path("b")]).unwrap();
     let correct = ["read-4KiB", "read-64KiB"].map(|case| format!("Tuned/pbench-fio/0000:iteration={case} measured"));
-    assert_eq!((told(&report), report.incorrect), (vec![(1, 0), (1, 0), (5, 0), (1, 0), (1, 0)], 1));
+    assert_eq!((told(&report), report.skipped_serials), (vec![(1, 0), (1, 0), (5, 0), (1, 0), (1, 0)], 1));
     let errors = ["0-", "1-", "2-", ""].map(|place| format!("Tuned/pbench-fio/0000:error={place}__error0__ failed"));
     let mut expected = [&errors[..], &correct].concat();
     let mut imported = cells(&lab, "R");
@@ -126,7 +126,7 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
     assert_eq!(imported, expected);
     lab.include_incorrect = true;
     let report = lab.try_import("S", &[lab.path("b")]).unwrap();
-    assert_eq!((why(&report).as_str(), report.incorrect), ("", 0));
+    assert_eq!((why(&report).as_str(), report.skipped_serials), ("", 0));
     let mut all = cells(&lab, "S");
     all.retain(|cell| !expected.contains(cell));
     let put_aside = [
@@ -141,7 +141,7 @@ fn every_error_of_run_perf_is_imported_and_odd_serials_with_a_flag() {
 fn a_named_file_of_no_known_format_is_told_of() {
     let lab = Lab::new();
     let report = lab.try_import("R", &[lab.write("x.json", "{}")]).unwrap();
-    assert!(matches!(report.files[0].became, Err(ReadError::Unknown)));
+    assert!(matches!(report.files[0].result, Err(ReadError::Unknown)));
     assert!(!lab.path("R").exists());
 }
 
@@ -159,7 +159,7 @@ fn the_files_are_kept_by_their_hash() {
 fn no_secret_is_recorded() {
     let lab = Lab::new();
     let report = lab.import("R", &["pbench.json"]);
-    let notes = &report.files[0].became.as_ref().unwrap().notes;
+    let notes = &report.files[0].result.as_ref().unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("masked")), "{notes:?}");
     lab.study("R");
     let all = lab.everything("R");

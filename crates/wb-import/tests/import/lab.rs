@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use wb_import::{Format, ImportError, Names, Report, Request, import};
+use wb_import::{Format, ImportError, ImportReport, ImportRequest, NameOverrides, import};
 use wb_record::RunFolder;
 use wb_study::Study;
 use wb_tests::Registry;
 
 pub(crate) struct Lab {
     folder: TempDir,
-    pub(crate) names: Names,
+    pub(crate) names: NameOverrides,
     pub(crate) format: Option<Format>,
     pub(crate) strict: bool,
     pub(crate) include_incorrect: bool,
@@ -30,7 +30,7 @@ pub(crate) fn text(name: &str) -> String {
 impl Lab {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, names: Names::default(), format: None, strict: false, include_incorrect: false }
+        Self { folder, names: NameOverrides::default(), format: None, strict: false, include_incorrect: false }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -44,8 +44,8 @@ impl Lab {
         path
     }
 
-    pub(crate) fn try_import(&self, run: &str, paths: &[PathBuf]) -> Result<Report, ImportError> {
-        import(&Request {
+    pub(crate) fn try_import(&self, run: &str, paths: &[PathBuf]) -> Result<ImportReport, ImportError> {
+        import(&ImportRequest {
             folder: &self.path(run),
             paths,
             format: self.format,
@@ -61,10 +61,11 @@ impl Lab {
     }
 
     /// Imports examples, all of which can be.
-    pub(crate) fn import(&self, run: &str, examples: &[&str]) -> Report {
+    pub(crate) fn import(&self, run: &str, examples: &[&str]) -> ImportReport {
         let paths: Vec<PathBuf> = examples.iter().map(|name| example(name)).collect();
         let report = self.try_import(run, &paths).unwrap();
-        let left_out: Vec<String> = report.left_out().map(|(path, why)| format!("{} {why}", path.display())).collect();
+        let left_out: Vec<String> =
+            report.failed_files().map(|(path, why)| format!("{} {why}", path.display())).collect();
         assert_eq!(left_out, [""; 0]);
         report
     }

@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 /// How a measured GOSA compares with the exact one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Verdict {
+pub struct GosaCheck {
     /// What exact arithmetic gives.
     pub expected: f64,
     /// Measured over expected, less one.
@@ -33,16 +33,16 @@ pub struct Verdict {
 /// Judges GOSA after `iterations` from the initial state. Nothing is said about no iterations,
 /// and about so many that rounding in 32 bits is all that is left of the residual.
 #[must_use]
-pub fn validate(grid: Grid, iterations: u64, gosa: f64) -> Option<Verdict> {
-    let expected = expected(grid, iterations)?;
+pub fn check_gosa(grid: Grid, iterations: u64, gosa: f64) -> Option<GosaCheck> {
+    let expected = expected_gosa(grid, iterations)?;
     let tolerance = tolerance(grid, expected)?;
     let deviation = gosa / expected - 1.0;
-    Some(Verdict { expected, deviation, tolerance, passed: deviation.abs() <= tolerance })
+    Some(GosaCheck { expected, deviation, tolerance, passed: deviation.abs() <= tolerance })
 }
 
 /// GOSA of the last of `iterations` sweeps in exact arithmetic; none for no iterations.
 #[must_use]
-pub fn expected(grid: Grid, iterations: u64) -> Option<f64> {
+pub fn expected_gosa(grid: Grid, iterations: u64) -> Option<f64> {
     let power = i32::try_from(iterations.checked_sub(1)?).ok()?;
     let omega = 0.8;
     let [first, second, third] = grid.extent().map(modes);
@@ -84,12 +84,12 @@ fn modes(points: usize) -> Vec<(f64, f64)> {
 /// off by 6·10⁻⁸·(I−1)², from 0.006 % on XS to 0.4 % on L and 1.6 % on XL. The other part is the
 /// square of rounding over residual, per point, and grows as the residual decays.
 fn tolerance(grid: Grid, expected: f64) -> Option<f64> {
-    let tolerance = steady(grid) + rounding(grid) / expected;
+    let tolerance = steady_tolerance(grid) + rounding_floor(grid) / expected;
     (tolerance < 0.1).then_some(tolerance)
 }
 
 /// The steady part, with room: twice what it comes to on XL.
-pub(super) fn steady(grid: Grid) -> f64 {
+pub(super) fn steady_tolerance(grid: Grid) -> f64 {
     match grid {
         Grid::XS | Grid::S | Grid::M => 0.0015,
         Grid::L => 0.005,
@@ -99,7 +99,7 @@ pub(super) fn steady(grid: Grid) -> f64 {
 
 /// GOSA of residuals that are nothing but rounding: half a unit in the last place of `p`, which
 /// lies between 0 and 1, at every interior point.
-pub(super) fn rounding(grid: Grid) -> f64 {
+pub(super) fn rounding_floor(grid: Grid) -> f64 {
     grid.interior() as f64 * 2f64.powi(-24).powi(2)
 }
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_closed_form_gives_the_known_figures_to_seven_digits() {
         for (grid, iterations, gosa) in TABLE {
-            let expected = expected(grid, iterations).unwrap();
+            let expected = expected_gosa(grid, iterations).unwrap();
             assert_eq!(format!("{expected:.6e}"), format!("{gosa:.6e}"), "{grid} after {iterations}");
         }
     }
@@ -142,7 +142,7 @@ mod tests {
         for grid in Grid::ALL {
             let side = (grid.extent()[0] - 1) as f64;
             let simple = grid.interior() as f64 / (9.0 * side.powi(4));
-            assert!((expected(grid, 1).unwrap() / simple - 1.0).abs() < 1e-10, "{grid}");
+            assert!((expected_gosa(grid, 1).unwrap() / simple - 1.0).abs() < 1e-10, "{grid}");
         }
     }
 
@@ -151,22 +151,22 @@ mod tests {
         let mut reference = Reference::new(Grid::XS.extent());
         for iterations in 1..=300 {
             let gosa = reference.sweep();
-            let expected = expected(Grid::XS, iterations).unwrap();
+            let expected = expected_gosa(Grid::XS, iterations).unwrap();
             assert!((gosa / expected - 1.0).abs() < 1e-9, "after {iterations}: {gosa} not {expected}");
         }
     }
 
     #[test]
     fn a_wrong_gosa_does_not_pass_and_no_iterations_say_nothing() {
-        assert!(validate(Grid::S, 3, 3.2955e-3).is_some_and(|verdict| verdict.passed));
-        assert!(validate(Grid::S, 3, 3.31e-3).is_some_and(|verdict| !verdict.passed));
-        assert!(validate(Grid::S, 3, f64::NAN).is_some_and(|verdict| !verdict.passed));
-        assert_eq!(validate(Grid::S, 0, 1.0), None);
+        assert!(check_gosa(Grid::S, 3, 3.2955e-3).is_some_and(|verdict| verdict.passed));
+        assert!(check_gosa(Grid::S, 3, 3.31e-3).is_some_and(|verdict| !verdict.passed));
+        assert!(check_gosa(Grid::S, 3, f64::NAN).is_some_and(|verdict| !verdict.passed));
+        assert_eq!(check_gosa(Grid::S, 0, 1.0), None);
     }
 
     #[test]
     fn nothing_is_said_once_rounding_is_all_that_is_left() {
-        assert!(validate(Grid::XS, 2000, 1.7871e-8).is_some_and(|verdict| verdict.passed));
-        assert_eq!(validate(Grid::XS, 5000, 0.0), None);
+        assert!(check_gosa(Grid::XS, 2000, 1.7871e-8).is_some_and(|verdict| verdict.passed));
+        assert_eq!(check_gosa(Grid::XS, 5000, 0.0), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The fourteen arrays of the benchmark, in one mapping.
 
 use super::grid::Grid;
-use crate::{Error, HugePages, Memory};
+use crate::{Error, HugePagePolicy, MappedMemory};
 use std::ops::Range;
 
 /// The arrays, in the order they lie in memory.
@@ -25,7 +25,7 @@ pub(super) enum Field {
 }
 
 /// The array that lies before all others.
-pub(super) const FIRST: Field = Field::Wrk2;
+pub(super) const FIRST_FIELD: Field = Field::Wrk2;
 const FIELDS: usize = 14;
 /// `f32` in a cache line.
 pub(super) const LINE: usize = 16;
@@ -57,15 +57,15 @@ impl Strides {
 /// The arrays and where everything in them is.
 #[derive(Debug)]
 pub(super) struct Fields {
-    pub(super) memory: Memory,
+    pub(super) memory: MappedMemory,
     pub(super) grid: Grid,
     pub(super) strides: Strides,
 }
 
 impl Fields {
     /// Maps them; nothing is written yet.
-    pub(super) fn map(grid: Grid, huge: HugePages) -> Result<Self, Error> {
-        Ok(Self { memory: Memory::map(Self::bytes(grid), huge)?, grid, strides: Strides::of(grid) })
+    pub(super) fn map(grid: Grid, huge: HugePagePolicy) -> Result<Self, Error> {
+        Ok(Self { memory: MappedMemory::map(Self::bytes(grid), huge)?, grid, strides: Strides::of(grid) })
     }
 
     /// Bytes that they take, padding included.
@@ -86,7 +86,7 @@ impl Fields {
     ///
     /// # Safety
     /// No other thread may use these planes meanwhile.
-    pub(super) unsafe fn start(&self, planes: Range<usize>) {
+    pub(super) unsafe fn initialize(&self, planes: Range<usize>) {
         use Field::*;
         let [all, rows, points] = self.grid.extent();
         let last = (all - 1) as f32;
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn every_row_lies_inside_the_mapping_and_its_interior_begins_a_line() {
         for grid in [Grid::XS, Grid::S, Grid::M] {
-            let fields = Fields::map(grid, HugePages::Inherit).unwrap();
+            let fields = Fields::map(grid, HugePagePolicy::Inherit).unwrap();
             let [planes, rows, points] = grid.extent();
             let base = fields.memory.as_ptr() as usize;
             for field in [Field::A0, Field::P, Field::Wrk2] {

@@ -16,6 +16,6 @@ mod reference;
 mod run;
 mod sweep;
 
-pub use expected::{Verdict, expected, validate};
+pub use expected::{GosaCheck, check_gosa, expected_gosa};
 pub use grid::{Grid, UnknownGrid};
 pub use run::{Checkpoint, Config, Report, run};

@@ -1,14 +1,14 @@
 //! Running the benchmark: placing the arrays, iterating in a team, reporting.
 
 use super::{
-    expected::{Verdict, rounding, steady, validate},
+    expected::{GosaCheck, check_gosa, rounding_floor, steady_tolerance},
     fields::Fields,
     grid::Grid,
     sweep::Sweep,
 };
 use crate::{
-    Error, HugePages, Isa, Probe, Residency, Work, cpus,
-    team::{self, Member, Span},
+    Error, HugePagePolicy, Isa, Probe, Residency, Work, cpus,
+    thread_team::{self, TeamThread, TimeSpan},
     work::measure,
 };
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub struct Config {
     pub isa: Isa,
     /// Pages of the arrays.
     #[serde(default)]
-    pub huge_pages: HugePages,
+    pub huge_pages: HugePagePolicy,
     /// How much is measured.
     pub work: Work,
 }
@@ -60,7 +60,7 @@ pub struct Report {
     pub gosa: f64,
     /// How GOSA compares with what it has to be; absent where rounding in 32 bits leaves nothing
     /// to compare.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<GosaCheck>,
     /// GOSA where the measured run passed known places.
     pub checkpoints: Vec<Checkpoint>,
     /// Sweeps whose GOSA exceeded the one before by more than rounding can explain. Any is wrong.
@@ -80,7 +80,7 @@ pub struct Checkpoint {
     /// GOSA of that sweep.
     pub gosa: f64,
     /// How it compares with what it has to be.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<GosaCheck>,
 }
 
 /// Iterations at which GOSA is recorded in passing.
@@ -99,19 +99,25 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let measured = measure(config.work, |iterations| solver.run(&config.cpus, iterations))?;
     let (history, spans) = measured.value;
     let flops_per_iteration = config.grid.flops_per_iteration();
-    let judged = |(iterations, gosa)| Checkpoint { iterations, gosa, verdict: validate(config.grid, iterations, gosa) };
+    let judged =
+        |(iterations, gosa)| Checkpoint { iterations, gosa, verdict: check_gosa(config.grid, iterations, gosa) };
     Ok(Report {
         grid: config.grid,
         threads: config.cpus.len(),
         isa: config.isa,
         iterations: measured.iterations,
         seconds: measured.seconds,
-        thread_seconds: spans.iter().map(|span| span.own().as_secs_f64()).collect(),
+        thread_seconds: spans.iter().map(|span| span.duration().as_secs_f64()).collect(),
         flops_per_iteration,
         mflops: flops_per_iteration as f64 * measured.iterations as f64 / measured.seconds / 1e6,
         gosa: history.last,
-        verdict: validate(config.grid, measured.iterations, history.last),
-        checkpoints: CHECKPOINTS.into_iter().zip(history.passed).take(history.passed_count()).map(judged).collect(),
+        verdict: check_gosa(config.grid, measured.iterations, history.last),
+        checkpoints: CHECKPOINTS
+            .into_iter()
+            .zip(history.checkpoints)
+            .take(history.checkpoint_count())
+            .map(judged)
+            .collect(),
         rises: history.rises,
         memory: fields.memory.residency()?,
         probe: measured.probe,
@@ -120,44 +126,44 @@ pub fn run(config: &Config) -> Result<Report, Error> {
 
 /// GOSA over the sweeps, without keeping it for every one.
 #[derive(Clone, Copy, Debug)]
-struct History {
+struct GosaHistory {
     grid: Grid,
     sweeps: u64,
     last: f64,
-    passed: [f64; CHECKPOINTS.len()],
+    checkpoints: [f64; CHECKPOINTS.len()],
     rises: u64,
 }
 
-impl History {
+impl GosaHistory {
     fn new(grid: Grid) -> Self {
-        Self { grid, sweeps: 0, last: f64::INFINITY, passed: [0.0; CHECKPOINTS.len()], rises: 0 }
+        Self { grid, sweeps: 0, last: f64::INFINITY, checkpoints: [0.0; CHECKPOINTS.len()], rises: 0 }
     }
 
     fn push(&mut self, gosa: f64) {
         self.sweeps += 1;
         // Not `gosa > …`: what is no number has to count as well.
-        let falls = gosa <= self.last * (1.0 + steady(self.grid)) + rounding(self.grid);
+        let falls = gosa <= self.last * (1.0 + steady_tolerance(self.grid)) + rounding_floor(self.grid);
         self.rises += u64::from(!falls);
         self.last = gosa;
         if let Some(place) = CHECKPOINTS.iter().position(|&sweeps| sweeps == self.sweeps) {
-            self.passed[place] = gosa;
+            self.checkpoints[place] = gosa;
         }
     }
 
-    fn passed_count(&self) -> usize {
+    fn checkpoint_count(&self) -> usize {
         CHECKPOINTS.iter().filter(|&&sweeps| sweeps <= self.sweeps).count()
     }
 }
 
 /// One thread's part of GOSA, on a cache line of its own.
 #[repr(align(128))]
-struct Part(AtomicU64);
+struct PartialSum(AtomicU64);
 
 /// The arrays, the loops, and where threads leave their sums.
 struct Solver<'a> {
     fields: &'a Fields,
     sweep: Sweep,
-    parts: Vec<Part>,
+    partial_sums: Vec<PartialSum>,
 }
 
 impl<'a> Solver<'a> {
@@ -166,41 +172,41 @@ impl<'a> Solver<'a> {
         Self {
             fields,
             sweep: Sweep::of(isa, fields.grid),
-            parts: (0..threads).map(|_| Part(AtomicU64::new(0))).collect(),
+            partial_sums: (0..threads).map(|_| PartialSum(AtomicU64::new(0))).collect(),
         }
     }
 
     /// Iterates from the initial state on the threads that the solver was made for.
-    fn run(&self, cpus: &[usize], iterations: u64) -> Result<(Duration, (History, Vec<Span>)), Error> {
-        debug_assert_eq!(cpus.len(), self.parts.len());
-        let results = team::run(cpus, |member| {
+    fn run(&self, cpus: &[usize], iterations: u64) -> Result<(Duration, (GosaHistory, Vec<TimeSpan>)), Error> {
+        debug_assert_eq!(cpus.len(), self.partial_sums.len());
+        let results = thread_team::run(cpus, |member| {
             let [planes, ..] = self.fields.grid.extent();
             let interior = member.share(planes - 2);
             let interior = interior.start + 1..interior.end + 1;
             let first = if member.index == 0 { 0 } else { interior.start };
             let last = if member.index + 1 == member.count { planes } else { interior.end };
             // SAFETY: shares of different members do not overlap.
-            unsafe { self.fields.start(first..last) }
-            member.timed(|| self.iterate(member, interior.clone(), iterations))
+            unsafe { self.fields.initialize(first..last) }
+            member.time(|| self.iterate(member, interior.clone(), iterations))
         })?;
         let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
         // Only the first member keeps the history.
         let history = results.into_iter().next().map(|(history, _)| history).ok_or(Error::NoCpu)?;
-        Ok((Span::wall(&spans), (history, spans)))
+        Ok((TimeSpan::wall_time(&spans), (history, spans)))
     }
 
-    fn iterate(&self, member: &Member<'_>, planes: Range<usize>, iterations: u64) -> History {
-        let mut history = History::new(self.fields.grid);
+    fn iterate(&self, member: &TeamThread<'_>, planes: Range<usize>, iterations: u64) -> GosaHistory {
+        let mut history = GosaHistory::new(self.fields.grid);
         for _ in 0..iterations {
             // SAFETY: the instruction set was required; `p` is only read by all members, `wrk2`
             // written by each in its own planes, until the barrier.
             let part = unsafe { self.sweep.compute(self.fields, planes.clone()) };
-            self.parts[member.index].0.store(part.to_bits(), Relaxed);
+            self.partial_sums[member.index].0.store(part.to_bits(), Relaxed);
             member.wait();
             // SAFETY: from here to the next barrier each member uses its own planes only.
             unsafe { self.sweep.copy(self.fields, planes.clone()) }
             if member.index == 0 {
-                history.push(self.parts.iter().map(|part| f64::from_bits(part.0.load(Relaxed))).sum());
+                history.push(self.partial_sums.iter().map(|part| f64::from_bits(part.0.load(Relaxed))).sum());
             }
             member.wait();
         }
@@ -214,7 +220,7 @@ mod tests {
 
     fn config(grid: Grid, threads: usize, isa: Isa, work: Work) -> Config {
         let cpus = cpus::allowed().into_iter().cycle().take(threads).collect();
-        Config { grid, cpus, isa, huge_pages: HugePages::Inherit, work }
+        Config { grid, cpus, isa, huge_pages: HugePagePolicy::Inherit, work }
     }
 
     #[test]
@@ -253,18 +259,21 @@ mod tests {
 
     #[test]
     fn a_rise_or_a_nan_of_gosa_is_counted() {
-        let mut history = History::new(Grid::S);
+        let mut history = GosaHistory::new(Grid::S);
         for gosa in [3.0, 2.0, 2.001, 2.5, f64::NAN, 1.0] {
             history.push(gosa);
         }
-        assert_eq!((history.rises, history.passed_count()), (3, 2));
+        assert_eq!((history.rises, history.checkpoint_count()), (3, 2));
     }
 
     #[test]
     fn a_configuration_survives_json_and_unknown_keys_do_not() {
         let json = r#"{"grid":"S","cpus":[0],"isa":"avx2","work":{"seconds":0.5}}"#;
         let config: Config = serde_json::from_str(json).unwrap();
-        assert_eq!((config.grid, config.huge_pages, config.work), (Grid::S, HugePages::Inherit, Work::Seconds(0.5)));
+        assert_eq!(
+            (config.grid, config.huge_pages, config.work),
+            (Grid::S, HugePagePolicy::Inherit, Work::Seconds(0.5))
+        );
         assert!(serde_json::from_str::<Config>(&json.replace("grid", "gird")).is_err());
     }
 }

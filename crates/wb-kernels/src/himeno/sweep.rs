@@ -1,6 +1,6 @@
 //! The measured loops: one Jacobi sweep over some planes, and copying it back.
 
-use super::fields::{FIRST, Field, Fields, LINE, Strides};
+use super::fields::{FIRST_FIELD, Field, Fields, LINE, Strides};
 use super::grid::Grid;
 use super::lanes::{Lanes, scalar::F32x1};
 use crate::{Isa, prefetch::prefetch};
@@ -20,15 +20,15 @@ impl Sweep {
     /// The loops of an instruction set that [`Isa::require`] has found, for one grid.
     pub(super) fn of(isa: Isa, grid: Grid) -> Self {
         match grid {
-            Grid::XS => Self::shaped::<shape::XS>(isa),
-            Grid::S => Self::shaped::<shape::S>(isa),
-            Grid::M => Self::shaped::<shape::M>(isa),
-            Grid::L => Self::shaped::<shape::L>(isa),
-            Grid::XL => Self::shaped::<shape::XL>(isa),
+            Grid::XS => Self::for_shape::<shape::XS>(isa),
+            Grid::S => Self::for_shape::<shape::S>(isa),
+            Grid::M => Self::for_shape::<shape::M>(isa),
+            Grid::L => Self::for_shape::<shape::L>(isa),
+            Grid::XL => Self::for_shape::<shape::XL>(isa),
         }
     }
 
-    fn shaped<S: Shape>(isa: Isa) -> Self {
+    fn for_shape<S: Shape>(isa: Isa) -> Self {
         match isa {
             Isa::Scalar => Self { compute: compute_scalar::<S>, copy: copy_scalar::<S> },
             #[cfg(target_arch = "x86_64")]
@@ -120,7 +120,7 @@ unsafe fn compute<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) -> 
     for i in planes {
         for j in 1..rows - 1 {
             // SAFETY: (i, j) is interior, so all neighbours exist; access by the caller's promise.
-            gosa += unsafe { compute_row::<L, S>(fields.row(FIRST, i, j), 0, points - 2) };
+            gosa += unsafe { compute_row::<L, S>(fields.row(FIRST_FIELD, i, j), 0, points - 2) };
         }
     }
     gosa
@@ -149,10 +149,10 @@ unsafe fn copy<L: Lanes, S: Shape>(fields: &Fields, planes: Range<usize>) {
 unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize) -> f64 {
     // SAFETY: no vector reaches beyond `to`.
     unsafe {
-        let mut sum = L::no_sum();
+        let mut sum = L::zero_sum();
         let mut k = from;
         while k + LINE <= to {
-            fetch::<S>(row.wrapping_add(k + AHEAD));
+            prefetch_streams::<S>(row.wrapping_add(k + PREFETCH_DISTANCE));
             for vector in 0..LINE / L::N {
                 sum = compute_points::<L, S>(row.wrapping_add(k + vector * L::N), sum);
             }
@@ -163,19 +163,19 @@ unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize)
             k += L::N;
         }
         let rest = if L::N > 1 && k < to { compute_row::<L::Narrower, S>(row, k, to) } else { 0.0 };
-        L::total(sum) + rest
+        L::reduce_sum(sum) + rest
     }
 }
 
 /// Points between what is computed and what is asked for: eight lines. The CPU's own prefetching
 /// keeps up with 22 streams less well; this was seen to gain a fifth on S, where the last-level
 /// cache feeds them.
-const AHEAD: usize = 8 * LINE;
+const PREFETCH_DISTANCE: usize = 8 * LINE;
 
 /// Asks for the line of each array, and of `p` where the stencil meets it first. A hint: it reads
 /// nothing and may point anywhere.
 #[inline(always)]
-fn fetch<S: Shape>(here: *mut f32) {
+fn prefetch_streams<S: Shape>(here: *mut f32) {
     use Field::*;
     let Strides { row, plane, field } = S::STRIDES;
     for array in [Wrk2, A0, A1, A2, A3, B0, B1, B2, C0, C1, C2, Bnd, Wrk1] {

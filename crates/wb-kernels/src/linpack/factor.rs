@@ -4,13 +4,13 @@
 
 use super::{
     kernel::Kernels,
-    panel::{Panel, WIDEST, exchange},
-    window::Window,
+    matrix::MatrixMut,
+    panel::{Panel, WIDEST, swap_rows},
 };
-use crate::{Error, HugePages};
+use crate::{Error, HugePagePolicy};
 
 /// Columns below which columns are eliminated one by one.
-const FEW: usize = 8;
+const BASE_COLUMNS: usize = 8;
 
 /// What factoring a block of columns needs besides the block.
 pub(super) struct Factorizer {
@@ -19,7 +19,7 @@ pub(super) struct Factorizer {
 }
 
 impl Factorizer {
-    pub(super) fn new(kernels: Kernels, rows: usize, huge: HugePages) -> Result<Self, Error> {
+    pub(super) fn new(kernels: Kernels, rows: usize, huge: HugePagePolicy) -> Result<Self, Error> {
         Ok(Self { kernels, half: Panel::new(kernels, rows, WIDEST / 2, huge)? })
     }
 
@@ -28,34 +28,34 @@ impl Factorizer {
     }
 
     /// As [`Panel::touch`].
-    pub(super) fn touch(&mut self) {
-        self.half.touch();
+    pub(super) fn prefault(&mut self) {
+        self.half.prefault();
     }
 
     /// Factors a block of columns in place, L below the diagonal and U on and above it, and
     /// writes its row exchanges, counted from the block's top.
-    pub(super) fn factor(&mut self, mut block: Window<'_>, exchanges: &mut [usize], scratch: &mut [f64]) {
-        if block.cols() <= FEW {
+    pub(super) fn factor(&mut self, mut block: MatrixMut<'_>, exchanges: &mut [usize], scratch: &mut [f64]) {
+        if block.cols() <= BASE_COLUMNS {
             return eliminate(&self.kernels, block, exchanges);
         }
-        let half = (block.cols() / 2).next_multiple_of(FEW);
+        let half = (block.cols() / 2).next_multiple_of(BASE_COLUMNS);
         let (first, second) = exchanges.split_at_mut(half);
-        let (mut left, mut right) = block.lend().split_cols(half);
-        self.factor(left.lend(), first, scratch);
+        let (mut left, mut right) = block.reborrow().split_cols(half);
+        self.factor(left.reborrow(), first, scratch);
         self.half.load(&left, first);
-        self.half.apply(right.lend(), scratch);
+        self.half.apply(right.reborrow(), scratch);
         self.factor(right.split_rows(half).1, second, scratch);
-        exchange(&mut left.split_rows(half).1, second);
+        swap_rows(&mut left.split_rows(half).1, second);
         second.iter_mut().for_each(|row| *row += half);
     }
 }
 
 /// Factors a few columns, each once all those left of it are done (the "left-looking" order, which
 /// writes every column only once or twice).
-fn eliminate(kernels: &Kernels, mut block: Window<'_>, exchanges: &mut [usize]) {
-    let mut solved = [0.0; FEW];
+fn eliminate(kernels: &Kernels, mut block: MatrixMut<'_>, exchanges: &mut [usize]) {
+    let mut solved = [0.0; BASE_COLUMNS];
     for col in 0..block.cols() {
-        let (left, mut right) = block.lend().split_cols(col);
+        let (left, mut right) = block.reborrow().split_cols(col);
         let column = right.col_mut(0);
         for row in 0..col {
             let known = (0..row).map(|p| left.col(p)[row] * solved[p]).sum::<f64>();

@@ -2,7 +2,7 @@
 
 use super::{
     loops::{eliminate, multiply, solve},
-    window::Window,
+    matrix::MatrixMut,
 };
 use crate::Isa;
 
@@ -42,7 +42,7 @@ impl Kernels {
     ///
     /// `a` and `b` are slivers of `depth` steps.
     #[inline]
-    pub(super) fn multiply(&self, depth: usize, a: &[f64], b: &[f64], c: &mut Window<'_>, row: usize, col: usize) {
+    pub(super) fn multiply(&self, depth: usize, a: &[f64], b: &[f64], c: &mut MatrixMut<'_>, row: usize, col: usize) {
         assert!(a.len() >= depth * self.rows && b.len() >= depth * self.cols);
         let (rows, cols) = (self.rows.min(c.rows() - row), self.cols.min(c.cols() - col));
         let (a, b) = (a.as_ptr(), b.as_ptr());
@@ -78,7 +78,7 @@ impl Kernels {
     /// `target −= Σ factors[p]·columns[p]`; returns the largest magnitude of what is left.
     ///
     /// A few columns at a time are best: each is a stream that the CPU has to follow.
-    pub(super) fn eliminate(&self, columns: &Window<'_>, factors: &[f64], target: &mut [f64]) -> f64 {
+    pub(super) fn eliminate(&self, columns: &MatrixMut<'_>, factors: &[f64], target: &mut [f64]) -> f64 {
         assert!(columns.cols() >= factors.len() && columns.rows() >= target.len());
         let first = if factors.is_empty() { &[] } else { columns.col(0) };
         // SAFETY: as many columns and rows as asserted lie inside the window, the CPU was checked.
@@ -187,7 +187,7 @@ mod tests {
                 let b = numbers(depth * kernels.cols, seed + 1);
                 let before = numbers((rows + 3) * (cols + 1), seed + 2);
                 let mut after = before.clone();
-                let mut c = Window::new(&mut after, rows, cols, rows + 3);
+                let mut c = MatrixMut::new(&mut after, rows, cols, rows + 3);
                 let (row, col) = (rows / 3, cols / 2);
                 kernels.multiply(depth, &a, &b, &mut c, row, col);
                 for (index, (before, after)) in before.iter().zip(&after).enumerate() {
@@ -209,7 +209,7 @@ mod tests {
         ) {
             for kernels in all() {
                 let mut columns = numbers((len + 2) * count, seed);
-                let columns = Window::new(&mut columns, len, count, len + 2);
+                let columns = MatrixMut::new(&mut columns, len, count, len + 2);
                 let factors = numbers(count, seed + 1);
                 let before = numbers(len, seed + 2);
                 let mut after = before.clone();

@@ -151,7 +151,7 @@ pub(super) unsafe fn eliminate<V: Vector>(
             let mut left = target.add(row).read();
             for p in 0..count {
                 let x = columns.add(p * leading_dimension + row).read();
-                left = V::minus_product_of_one(left, x, factors.add(p).read());
+                left = V::minus_product_scalar(left, x, factors.add(p).read());
             }
             target.add(row).write(left);
             most = most.max(left.abs());

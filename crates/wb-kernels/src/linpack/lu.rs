@@ -8,10 +8,10 @@
 use super::{
     factor::Factorizer,
     kernel::Kernels,
+    matrix::{MatrixMut, SharedMatrix},
     panel::{Panel, WIDEST},
-    window::{Shared, Window},
 };
-use crate::{Error, HugePages, team::Member};
+use crate::{Error, HugePagePolicy, thread_team::TeamThread};
 use std::{
     ops::Range,
     sync::{
@@ -27,47 +27,47 @@ const WIDEST_STRIP: usize = 240;
 const NARROWEST_STRIP: usize = 48;
 
 /// Columns that the back substitution eliminates at once.
-const FEW: usize = 8;
+const SUBSTITUTION_COLUMNS: usize = 8;
 
 /// Everything that solving needs besides the matrix; made once, used for every repeat.
 pub(super) struct Workspace {
     n: usize,
     kernels: Kernels,
-    steps: Vec<Step>,
+    steps: Vec<FactorStep>,
     /// The panel that is applied and the one that is being made, by turns.
     panels: [RwLock<Panel>; 2],
     /// One for every thread.
-    own: Vec<Mutex<Own>>,
+    thread_workspaces: Vec<Mutex<ThreadWorkspace>>,
 }
 
 /// One block of columns: factored during the step before, applied in this one.
-struct Step {
+struct FactorStep {
     cols: Range<usize>,
     /// The next strip that nobody has taken.
     ticket: AtomicUsize,
 }
 
 /// What one thread needs for itself.
-struct Own {
+struct ThreadWorkspace {
     factorizer: Factorizer,
     exchanges: [usize; WIDEST],
     scratch: Vec<f64>,
 }
 
 impl Workspace {
-    pub(super) fn new(n: usize, threads: usize, kernels: Kernels, huge: HugePages) -> Result<Self, Error> {
+    pub(super) fn new(n: usize, threads: usize, kernels: Kernels, huge: HugePagePolicy) -> Result<Self, Error> {
         let panel = || Panel::new(kernels, n, WIDEST, huge).map(RwLock::new);
         let own = || {
             let factorizer = Factorizer::new(kernels, n, huge)?;
             let scratch = vec![0.0; WIDEST * WIDEST_STRIP];
-            Ok(Mutex::new(Own { factorizer, exchanges: [0; WIDEST], scratch }))
+            Ok(Mutex::new(ThreadWorkspace { factorizer, exchanges: [0; WIDEST], scratch }))
         };
         Ok(Self {
             n,
             kernels,
             steps: steps(n),
             panels: [panel()?, panel()?],
-            own: (0..threads).map(|_| own()).collect::<Result<_, Error>>()?,
+            thread_workspaces: (0..threads).map(|_| own()).collect::<Result<_, Error>>()?,
         })
     }
 
@@ -80,12 +80,12 @@ impl Workspace {
     }
 
     /// As [`Panel::touch`]; every member calls it.
-    pub(super) fn touch(&self, member: &Member<'_>) {
-        let mut own = self.own(member);
-        own.factorizer.touch();
+    pub(super) fn prefault(&self, member: &TeamThread<'_>) {
+        let mut own = self.thread_workspace(member);
+        own.factorizer.prefault();
         own.scratch.fill(0.0);
         for panel in self.panels.iter().skip(member.index).step_by(member.count) {
-            panel.write().unwrap_or_else(PoisonError::into_inner).touch();
+            panel.write().unwrap_or_else(PoisonError::into_inner).prefault();
         }
     }
 
@@ -98,7 +98,7 @@ impl Workspace {
     ///
     /// # Safety
     /// Every member of the team, and nobody else, is here with the same matrix.
-    pub(super) unsafe fn solve(&self, matrix: &Shared<'_>, member: &Member<'_>) {
+    pub(super) unsafe fn solve(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
         // SAFETY: the caller's.
         unsafe {
             self.factor(matrix, member);
@@ -108,13 +108,13 @@ impl Workspace {
 
     /// # Safety
     /// As for `solve`.
-    unsafe fn factor(&self, matrix: &Shared<'_>, member: &Member<'_>) {
-        let mut own = self.own(member);
+    unsafe fn factor(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
+        let mut own = self.thread_workspace(member);
         let panel = |step: usize| &self.panels[step % 2];
         if member.index == 0 {
             // SAFETY: the others wait at the barrier.
-            let block = unsafe { matrix.part(0..self.n, self.steps[0].cols.clone()) };
-            own.make(block, panel(0));
+            let block = unsafe { matrix.block_mut(0..self.n, self.steps[0].cols.clone()) };
+            own.factor_panel(block, panel(0));
         }
         member.wait();
         for (k, step) in self.steps.iter().enumerate() {
@@ -123,10 +123,10 @@ impl Workspace {
             while let Some((strip, is_next)) = strips.get(step.ticket.fetch_add(1, Relaxed)) {
                 // SAFETY: a ticket is drawn once, strips do not overlap, and the barrier below
                 // separates the steps.
-                let mut strip = unsafe { matrix.part(step.cols.start..self.n, strip) };
-                applied.apply(strip.lend(), &mut own.scratch);
+                let mut strip = unsafe { matrix.block_mut(step.cols.start..self.n, strip) };
+                applied.apply(strip.reborrow(), &mut own.scratch);
                 if is_next {
-                    own.make(strip.split_rows(step.cols.len()).1, panel(k + 1));
+                    own.factor_panel(strip.split_rows(step.cols.len()).1, panel(k + 1));
                 }
             }
             drop(applied);
@@ -135,30 +135,36 @@ impl Workspace {
     }
 
     /// Nobody else ever asks for it.
-    fn own(&self, member: &Member<'_>) -> MutexGuard<'_, Own> {
-        self.own[member.index].lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread_workspace(&self, member: &TeamThread<'_>) -> MutexGuard<'_, ThreadWorkspace> {
+        self.thread_workspaces[member.index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Solves U·x = y, where y is the last column of what `factor` left, and leaves x there.
     ///
     /// # Safety
     /// As for `solve`.
-    unsafe fn substitute(&self, matrix: &Shared<'_>, member: &Member<'_>) {
+    unsafe fn substitute(&self, matrix: &SharedMatrix<'_>, member: &TeamThread<'_>) {
         let last = self.n..self.n + 1;
-        for Step { cols, .. } in self.steps.iter().rev() {
+        for FactorStep { cols, .. } in self.steps.iter().rev() {
             if member.index == 0 {
                 // SAFETY: the others wait at the barrier.
-                let (block, mut y) =
-                    unsafe { (matrix.part(cols.clone(), cols.clone()), matrix.part(cols.clone(), last.clone())) };
-                substitute(&self.kernels, block, y.col_mut(0));
+                let (block, mut y) = unsafe {
+                    (matrix.block_mut(cols.clone(), cols.clone()), matrix.block_mut(cols.clone(), last.clone()))
+                };
+                substitute_block(&self.kernels, block, y.col_mut(0));
             }
             member.wait();
             let rows = member.share(cols.start);
             // SAFETY: shares do not overlap, and end above the rows of `x`.
-            let mut y = unsafe { matrix.part(rows.clone(), last.clone()) };
-            for few in cols.clone().step_by(FEW).map(|first| first..cols.end.min(first + FEW)) {
+            let mut y = unsafe { matrix.block_mut(rows.clone(), last.clone()) };
+            for few in cols
+                .clone()
+                .step_by(SUBSTITUTION_COLUMNS)
+                .map(|first| first..cols.end.min(first + SUBSTITUTION_COLUMNS))
+            {
                 // SAFETY: these are only read until the next barrier.
-                let (columns, x) = unsafe { (matrix.view(rows.clone(), few.clone()), matrix.view(few, last.clone())) };
+                let (columns, x) =
+                    unsafe { (matrix.block(rows.clone(), few.clone()), matrix.block(few, last.clone())) };
                 self.kernels.eliminate(&columns, x.col(0), y.col_mut(0));
             }
             member.wait();
@@ -166,17 +172,17 @@ impl Workspace {
     }
 }
 
-impl Own {
+impl ThreadWorkspace {
     /// Factors a block of columns and makes a panel of it.
-    fn make(&mut self, mut block: Window<'_>, panel: &RwLock<Panel>) {
+    fn factor_panel(&mut self, mut block: MatrixMut<'_>, panel: &RwLock<Panel>) {
         let exchanges = &mut self.exchanges[..block.cols()];
-        self.factorizer.factor(block.lend(), exchanges, &mut self.scratch);
+        self.factorizer.factor(block.reborrow(), exchanges, &mut self.scratch);
         panel.write().unwrap_or_else(PoisonError::into_inner).load(&block, exchanges);
     }
 }
 
 /// Solves U·x = y in place for a small upper triangle.
-fn substitute(kernels: &Kernels, triangle: Window<'_>, y: &mut [f64]) {
+fn substitute_block(kernels: &Kernels, triangle: MatrixMut<'_>, y: &mut [f64]) {
     let mut rest = triangle;
     for col in (0..y.len()).rev() {
         let (before, column) = rest.split_cols(col);
@@ -195,7 +201,7 @@ struct Strips {
 }
 
 impl Strips {
-    fn after(step: &Step, next: Option<&Step>, end: usize, threads: usize) -> Self {
+    fn after(step: &FactorStep, next: Option<&FactorStep>, end: usize, threads: usize) -> Self {
         let next = next.map_or(step.cols.end..step.cols.end, |next| next.cols.clone());
         let rest = next.end..end;
         let fair = rest.len().div_ceil(4 * threads).next_multiple_of(NARROWEST_STRIP / 2);
@@ -215,13 +221,13 @@ impl Strips {
 
 /// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end,
 /// where the others would wait for the one who factors.
-fn steps(n: usize) -> Vec<Step> {
+fn steps(n: usize) -> Vec<FactorStep> {
     const NARROWEST: usize = 64;
     let (mut steps, mut start) = (Vec::new(), 0);
     while start < n {
         let width = ((n - start) / 16).next_multiple_of(8).clamp(NARROWEST, WIDEST);
         let end = n.min(start + width);
-        steps.push(Step { cols: start..end, ticket: AtomicUsize::new(0) });
+        steps.push(FactorStep { cols: start..end, ticket: AtomicUsize::new(0) });
         start = end;
     }
     steps

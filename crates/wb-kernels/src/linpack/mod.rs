@@ -10,13 +10,13 @@ mod factor;
 mod kernel;
 mod loops;
 mod lu;
+mod matrix;
 mod panel;
 mod run;
 mod system;
 mod vector;
-mod window;
 
-use crate::{HugePages, Isa, Residency, Work};
+use crate::{HugePagePolicy, Isa, Residency, Work};
 use kernel::Kernels;
 use lu::Workspace;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ pub struct Config {
     pub cpus: Vec<usize>,
     /// Pages that the matrix shall live on.
     #[serde(default)]
-    pub huge_pages: HugePages,
+    pub huge_pages: HugePagePolicy,
     /// Decides the numbers of the system.
     #[serde(default)]
     pub seed: u64,
@@ -118,7 +118,7 @@ pub const RESIDUAL_LIMIT: f64 = 16.0;
 
 /// Whether a residual is that of a right answer; NaN is not.
 #[must_use]
-pub fn valid(residual: f64) -> bool {
+pub fn is_valid_residual(residual: f64) -> bool {
     residual < RESIDUAL_LIMIT
 }
 
@@ -131,7 +131,7 @@ pub fn operations(n: usize) -> f64 {
 
 /// Bytes that [`run`] needs for a configuration, whether valid or not.
 #[must_use]
-pub fn bytes_needed(config: &Config) -> u64 {
+pub fn required_bytes(config: &Config) -> u64 {
     let isa = config.isa.filter(|isa| isa.require().is_ok()).unwrap_or_else(Isa::widest);
     let matrix = matrix_bytes(config);
     matrix.saturating_add(Workspace::bytes(config.n, config.cpus.len(), &Kernels::of(isa)))

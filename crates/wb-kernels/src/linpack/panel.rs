@@ -1,7 +1,7 @@
 //! A factored block of columns, and what it does to the columns on its right.
 
-use super::{kernel::Kernels, window::Window};
-use crate::{Error, HugePages, Memory};
+use super::{kernel::Kernels, matrix::MatrixMut};
+use crate::{Error, HugePagePolicy, MappedMemory};
 
 /// The widest block of columns that is factored at once.
 pub(super) const WIDEST: usize = 192;
@@ -19,14 +19,14 @@ pub(super) struct Panel {
     rows_below: usize,
     /// Row exchanges in their order: row `i` with row `exchanges[i]`, counted from the panel's top.
     exchanges: Vec<usize>,
-    triangle: Memory,
-    below: Memory,
+    triangle: MappedMemory,
+    below: MappedMemory,
 }
 
 impl Panel {
     /// Room for panels of up to `rows` by `width`.
-    pub(super) fn new(kernels: Kernels, rows: usize, width: usize, huge: HugePages) -> Result<Self, Error> {
-        let numbers = |count: usize| Memory::map(count * size_of::<f64>(), huge);
+    pub(super) fn new(kernels: Kernels, rows: usize, width: usize, huge: HugePagePolicy) -> Result<Self, Error> {
+        let numbers = |count: usize| MappedMemory::map(count * size_of::<f64>(), huge);
         Ok(Self {
             kernels,
             width: 0,
@@ -45,13 +45,13 @@ impl Panel {
 
     /// Writes all of its memory once: pages are then where the calling thread runs, and no fault is
     /// timed.
-    pub(super) fn touch(&mut self) {
+    pub(super) fn prefault(&mut self) {
         self.triangle.as_mut_slice::<f64>().fill(0.0);
         self.below.as_mut_slice::<f64>().fill(0.0);
     }
 
     /// Copies a factored block of columns and its row exchanges.
-    pub(super) fn load(&mut self, factored: &Window<'_>, exchanges: &[usize]) {
+    pub(super) fn load(&mut self, factored: &MatrixMut<'_>, exchanges: &[usize]) {
         self.width = factored.cols();
         self.rows_below = factored.rows() - self.width;
         self.exchanges.clear();
@@ -60,7 +60,7 @@ impl Panel {
         self.load_below(factored);
     }
 
-    fn load_triangle(&mut self, factored: &Window<'_>) {
+    fn load_triangle(&mut self, factored: &MatrixMut<'_>) {
         let mut packed = self.triangle.as_mut_slice();
         for top in (0..self.width).step_by(self.kernels.group) {
             for p in 0..top + self.kernels.group {
@@ -75,7 +75,7 @@ impl Panel {
         }
     }
 
-    fn load_below(&mut self, factored: &Window<'_>) {
+    fn load_below(&mut self, factored: &MatrixMut<'_>) {
         let (width, rows) = (self.width, self.kernels.rows);
         let near = ROWS_NEAR.next_multiple_of(rows);
         let mut first = width;
@@ -100,21 +100,21 @@ impl Panel {
     /// rows, and subtracts their products from what is below.
     ///
     /// `scratch` takes the solved rows: the panel's width by the strip's, both rounded up.
-    pub(super) fn apply(&self, mut strip: Window<'_>, scratch: &mut [f64]) {
+    pub(super) fn apply(&self, mut strip: MatrixMut<'_>, scratch: &mut [f64]) {
         let cols = self.kernels.cols;
         let depth = self.width.next_multiple_of(self.kernels.group);
         let slivers = &mut scratch[..strip.cols().next_multiple_of(cols) * depth];
         for (index, sliver) in slivers.chunks_exact_mut(depth * cols).enumerate() {
-            let (_, rest) = strip.lend().split_cols(index * cols);
+            let (_, rest) = strip.reborrow().split_cols(index * cols);
             let here = cols.min(rest.cols());
             let (mut here, _) = rest.split_cols(here);
-            exchange(&mut here, &self.exchanges);
+            swap_rows(&mut here, &self.exchanges);
             self.solve(here, sliver, depth);
         }
         self.multiply(strip.split_rows(self.width).1, slivers, depth);
     }
 
-    fn solve(&self, mut columns: Window<'_>, sliver: &mut [f64], depth: usize) {
+    fn solve(&self, mut columns: MatrixMut<'_>, sliver: &mut [f64], depth: usize) {
         let cols = self.kernels.cols;
         if columns.cols() < cols || depth > self.width {
             sliver.fill(0.0);
@@ -132,7 +132,7 @@ impl Panel {
         }
     }
 
-    fn multiply(&self, mut lower: Window<'_>, slivers: &[f64], depth: usize) {
+    fn multiply(&self, mut lower: MatrixMut<'_>, slivers: &[f64], depth: usize) {
         let Kernels { rows, cols, .. } = self.kernels;
         let near = ROWS_NEAR.next_multiple_of(rows);
         let below = &self.below.as_slice()[..self.rows_below.next_multiple_of(rows) * self.width];
@@ -148,7 +148,7 @@ impl Panel {
 }
 
 /// Exchanges row `i` with row `exchanges[i]`, in order.
-pub(super) fn exchange(strip: &mut Window<'_>, exchanges: &[usize]) {
+pub(super) fn swap_rows(strip: &mut MatrixMut<'_>, exchanges: &[usize]) {
     for col in 0..strip.cols() {
         let column = strip.col_mut(col);
         for (row, &other) in exchanges.iter().enumerate() {

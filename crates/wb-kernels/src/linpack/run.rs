@@ -1,16 +1,16 @@
 //! Measuring: the system made, solved, timed and checked, as often as asked.
 
 use super::{
-    Config, Error, Repeat, Report, bytes_needed,
+    Config, Error, Repeat, Report,
     kernel::Kernels,
     lu::Workspace,
-    matrix_bytes, operations,
-    system::{self, Norms},
-    window::{Shared, Window},
+    matrix::{MatrixMut, SharedMatrix},
+    matrix_bytes, operations, required_bytes,
+    system::{self, ResidualNorms},
 };
 use crate::{
-    Isa, Memory, Work, cpus, memory,
-    team::{self, Member, Span},
+    Isa, MappedMemory, Work, cpus, memory,
+    thread_team::{self, TeamThread, TimeSpan},
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -23,18 +23,18 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let isa = config.isa.unwrap_or_else(Isa::widest);
     isa.require().map_err(crate::Error::from)?;
     cpus::check(&config.cpus)?;
-    memory::fits(bytes_needed(config))?;
+    memory::check_available(required_bytes(config))?;
 
     let (n, threads) = (config.n, config.cpus.len());
-    let mut memory = Memory::map(matrix_bytes(config) as usize, config.huge_pages)?;
+    let mut memory = MappedMemory::map(matrix_bytes(config) as usize, config.huge_pages)?;
     let workspace = Workspace::new(n, threads, Kernels::of(isa), config.huge_pages)?;
     let elements = &mut memory.as_mut_slice()[config.alignment / size_of::<f64>()..];
-    let matrix = Shared::new(Window::new(elements, n, n + 1, config.leading_dimension));
+    let matrix = SharedMatrix::new(MatrixMut::new(elements, n, n + 1, config.leading_dimension));
     let enough = AtomicBool::new(false);
-    let seen = team::run(&config.cpus, |member| measure(config, &workspace, &matrix, &enough, member))?;
+    let seen = thread_team::run(&config.cpus, |member| run_thread(config, &workspace, &matrix, &enough, member))?;
 
     let repeats: Vec<Repeat> = (0..seen[0].len())
-        .map(|index| repeat(n, &seen.iter().map(|member| member[index]).collect::<Vec<_>>()))
+        .map(|index| combine_repeat(n, &seen.iter().map(|member| member[index]).collect::<Vec<_>>()))
         .collect();
     if repeats.iter().any(|repeat| !repeat.residual.is_finite()) {
         return Err(Error::Singular { seed: config.seed });
@@ -58,7 +58,7 @@ fn check(config: &Config) -> Result<(), Error> {
     if leading_dimension < n {
         return Err(Error::LeadingDimension { leading_dimension, n });
     }
-    if !alignment.is_power_of_two() || !(size_of::<f64>()..Memory::ALIGNMENT).contains(&alignment) {
+    if !alignment.is_power_of_two() || !(size_of::<f64>()..MappedMemory::ALIGNMENT).contains(&alignment) {
         return Err(Error::Alignment(alignment));
     }
     match config.work {
@@ -70,38 +70,38 @@ fn check(config: &Config) -> Result<(), Error> {
 
 /// What one member of the team saw in one repeat.
 #[derive(Clone, Copy)]
-struct Seen {
-    span: Span,
+struct ThreadRepeat {
+    span: TimeSpan,
     /// Of its share of the rows.
-    norms: Norms,
+    norms: ResidualNorms,
 }
 
 /// What every member of the team does.
-fn measure(
+fn run_thread(
     config: &Config,
     workspace: &Workspace,
-    matrix: &Shared<'_>,
+    matrix: &SharedMatrix<'_>,
     enough: &AtomicBool,
-    member: &Member<'_>,
-) -> Vec<Seen> {
+    member: &TeamThread<'_>,
+) -> Vec<ThreadRepeat> {
     let &Config { n, seed, .. } = config;
-    let mut seen: Vec<Seen> = Vec::new();
-    workspace.touch(member);
+    let mut seen: Vec<ThreadRepeat> = Vec::new();
+    workspace.prefault(member);
     while !enough.load(Relaxed) {
         let cols = member.share(n + 1);
         // SAFETY: shares do not overlap, and `timed` begins with a barrier.
-        system::generate(unsafe { matrix.part(0..n, cols.clone()) }, cols.start, seed);
+        system::generate(unsafe { matrix.block_mut(0..n, cols.clone()) }, cols.start, seed);
         if member.index == 0 {
             workspace.reset();
         }
         // SAFETY: every member comes here, and nobody holds a part of the matrix.
-        let ((), span) = member.timed(|| unsafe { workspace.solve(matrix, member) });
+        let ((), span) = member.time(|| unsafe { workspace.solve(matrix, member) });
         // SAFETY: `solve` ends with a barrier, and it is only read until the next.
-        let answer = unsafe { matrix.view(0..n, n..n + 1) };
-        seen.push(Seen { span, norms: Norms::of(answer.col(0), member.share(n), seed) });
+        let answer = unsafe { matrix.block(0..n, n..n + 1) };
+        seen.push(ThreadRepeat { span, norms: ResidualNorms::of(answer.col(0), member.share(n), seed) });
         if member.index == 0 {
-            let seconds = seen.iter().map(|seen| seen.span.own().as_secs_f64()).sum();
-            enough.store(done(config.work, seen.len(), seconds), Relaxed);
+            let seconds = seen.iter().map(|seen| seen.span.duration().as_secs_f64()).sum();
+            enough.store(is_done(config.work, seen.len(), seconds), Relaxed);
         }
         member.wait();
     }
@@ -109,15 +109,15 @@ fn measure(
 }
 
 /// Whether so many repeats of so many seconds in all are as much as was asked for.
-fn done(work: Work, repeats: usize, seconds: f64) -> bool {
+fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     match work {
         Work::Iterations(asked) => repeats as u64 >= asked,
         Work::Seconds(asked) => seconds >= asked,
     }
 }
 
-fn repeat(n: usize, seen: &[Seen]) -> Repeat {
-    let spans: Vec<Span> = seen.iter().map(|seen| seen.span).collect();
-    let norms = seen.iter().map(|seen| seen.norms).fold(Norms::default(), Norms::and);
-    Repeat { seconds: Span::wall(&spans).as_secs_f64(), residual: norms.residual(n) }
+fn combine_repeat(n: usize, seen: &[ThreadRepeat]) -> Repeat {
+    let spans: Vec<TimeSpan> = seen.iter().map(|seen| seen.span).collect();
+    let norms = seen.iter().map(|seen| seen.norms).fold(ResidualNorms::default(), ResidualNorms::merge);
+    Repeat { seconds: TimeSpan::wall_time(&spans).as_secs_f64(), residual: norms.residual(n) }
 }

@@ -1,6 +1,6 @@
 //! The system of equations: made from a seed, and made again to check the answer.
 
-use super::window::Window;
+use super::matrix::MatrixMut;
 use std::ops::Range;
 
 /// The relative machine precision as HPL takes it: 2⁻⁵³, half of what Rust calls epsilon.
@@ -38,7 +38,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 /// Fills columns of [A|b], of which the first is column `first`.
-pub(super) fn generate(mut columns: Window<'_>, first: usize, seed: u64) {
+pub(super) fn generate(mut columns: MatrixMut<'_>, first: usize, seed: u64) {
     for col in 0..columns.cols() {
         let column = columns.col_mut(col);
         for (x, value) in column.iter_mut().zip(Uniform::column(seed, first + col, 0)) {
@@ -49,9 +49,9 @@ pub(super) fn generate(mut columns: Window<'_>, first: usize, seed: u64) {
 
 /// The norms of a residual, or of some of its rows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Norms {
+pub(super) struct ResidualNorms {
     /// ‖Ax−b‖∞
-    rest: f64,
+    residual: f64,
     /// ‖A‖∞
     a: f64,
     /// ‖b‖∞
@@ -60,7 +60,7 @@ pub(super) struct Norms {
     x: f64,
 }
 
-impl Norms {
+impl ResidualNorms {
     /// Of some rows of A·x − b.
     pub(super) fn of(x: &[f64], rows: Range<usize>, seed: u64) -> Self {
         let b: Vec<f64> = Uniform::column(seed, x.len(), rows.start).take(rows.len()).collect();
@@ -72,27 +72,27 @@ impl Norms {
                 *sum += a.abs();
             }
         }
-        Self { rest: largest(&rest), a: largest(&sums), b: largest(&b), x: largest(x) }
+        Self { residual: infinity_norm(&rest), a: infinity_norm(&sums), b: infinity_norm(&b), x: infinity_norm(x) }
     }
 
     /// Of these rows and those.
-    pub(super) fn and(self, other: Self) -> Self {
-        let larger = |of: fn(&Self) -> f64| larger(of(&self), of(&other));
-        Self { rest: larger(|n| n.rest), a: larger(|n| n.a), b: larger(|n| n.b), x: larger(|n| n.x) }
+    pub(super) fn merge(self, other: Self) -> Self {
+        let larger = |of: fn(&Self) -> f64| max_or_nan(of(&self), of(&other));
+        Self { residual: larger(|n| n.residual), a: larger(|n| n.a), b: larger(|n| n.b), x: larger(|n| n.x) }
     }
 
     /// How far x is from solving the `n` equations: ‖Ax−b‖∞ / (ε(‖A‖∞‖x‖∞+‖b‖∞)n), as HPL judges it.
     pub(super) fn residual(self, n: usize) -> f64 {
-        self.rest / (PRECISION * (self.a * self.x + self.b) * n as f64)
+        self.residual / (PRECISION * (self.a * self.x + self.b) * n as f64)
     }
 }
 
 /// ‖v‖∞, and NaN where one element is.
-fn largest(v: &[f64]) -> f64 {
-    v.iter().map(|x| x.abs()).fold(0.0, larger)
+fn infinity_norm(v: &[f64]) -> f64 {
+    v.iter().map(|x| x.abs()).fold(0.0, max_or_nan)
 }
 
-fn larger(a: f64, b: f64) -> f64 {
+fn max_or_nan(a: f64, b: f64) -> f64 {
     if a.is_nan() || a >= b { a } else { b }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn residual(x: &[f64], seed: u64) -> f64 {
-        Norms::of(x, 0..x.len(), seed).residual(x.len())
+        ResidualNorms::of(x, 0..x.len(), seed).residual(x.len())
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn norms_of_parts_make_those_of_the_whole() {
         let x: Vec<f64> = Uniform::column(9, 99, 0).take(40).collect();
-        let parts = Norms::of(&x, 0..13, 1).and(Norms::of(&x, 13..40, 1));
+        let parts = ResidualNorms::of(&x, 0..13, 1).merge(ResidualNorms::of(&x, 13..40, 1));
         assert_eq!(parts.residual(40), residual(&x, 1));
     }
 }

@@ -10,7 +10,7 @@ fn config(n: usize, threads: usize) -> Config {
         leading_dimension: n,
         alignment: 64,
         cpus: cpus::allowed().into_iter().cycle().take(threads).collect(),
-        huge_pages: HugePages::Inherit,
+        huge_pages: HugePagePolicy::Inherit,
         seed: 1,
         work: Work::Iterations(1),
         isa: None,
@@ -88,8 +88,8 @@ fn more_than_the_memory_is_refused_with_both_figures() {
 
 #[test]
 fn a_residual_is_valid_below_sixteen() {
-    assert!(valid(0.0) && valid(15.9));
-    assert!(!valid(16.0) && !valid(f64::NAN));
+    assert!(is_valid_residual(0.0) && is_valid_residual(15.9));
+    assert!(!is_valid_residual(16.0) && !is_valid_residual(f64::NAN));
 }
 
 #[test]
@@ -107,6 +107,6 @@ proptest! {
     ) {
         let config = Config { leading_dimension: n + padding, alignment: 1 << alignment, seed, ..config(n, threads) };
         let report = run(&config).unwrap();
-        prop_assert!(valid(report.residual), "{}", report.residual);
+        prop_assert!(is_valid_residual(report.residual), "{}", report.residual);
     }
 }

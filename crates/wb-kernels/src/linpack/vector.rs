@@ -17,7 +17,7 @@ pub(super) trait Vector: Copy {
     unsafe fn minus_product(self, a: Self, b: Self) -> Self;
     /// The same for one number, rounded as in a register.
     #[inline(always)]
-    fn minus_product_of_one(c: f64, a: f64, b: f64) -> f64 {
+    fn minus_product_scalar(c: f64, a: f64, b: f64) -> f64 {
         if Self::FUSED { (-a).mul_add(b, c) } else { c - a * b }
     }
     unsafe fn max_magnitude(self, other: Self) -> Self;

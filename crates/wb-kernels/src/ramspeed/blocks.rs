@@ -1,6 +1,6 @@
 //! The measured loops of the block-size sweep.
 
-use super::sweep::Op;
+use super::sweep::Access;
 use super::words::{Words, scalar::Word};
 use crate::{Isa, opaque};
 
@@ -10,25 +10,25 @@ use crate::{Isa, opaque};
 /// # Safety
 /// The CPU has the instruction set; the block is valid for so many words and no other thread uses
 /// it.
-pub(super) type Block = unsafe fn(*mut u64, usize, u64) -> u64;
+pub(super) type BlockLoop = unsafe fn(*mut u64, usize, u64) -> u64;
 
 /// The loop of an instruction set that [`Isa::require`] has found.
-pub(super) fn block(op: Op, isa: Isa) -> Block {
+pub(super) fn select_loop(op: Access, isa: Isa) -> BlockLoop {
     match (op, isa) {
-        (Op::Read, Isa::Scalar) => read_scalar,
-        (Op::Write, Isa::Scalar) => write_scalar,
+        (Access::Read, Isa::Scalar) => read_scalar,
+        (Access::Write, Isa::Scalar) => write_scalar,
         #[cfg(target_arch = "x86_64")]
-        (Op::Read, Isa::Sse2) => read_sse2,
+        (Access::Read, Isa::Sse2) => read_sse2,
         #[cfg(target_arch = "x86_64")]
-        (Op::Write, Isa::Sse2) => write_sse2,
+        (Access::Write, Isa::Sse2) => write_sse2,
         #[cfg(target_arch = "x86_64")]
-        (Op::Read, Isa::Avx2) => read_avx2,
+        (Access::Read, Isa::Avx2) => read_avx2,
         #[cfg(target_arch = "x86_64")]
-        (Op::Write, Isa::Avx2) => write_avx2,
+        (Access::Write, Isa::Avx2) => write_avx2,
         #[cfg(target_arch = "x86_64")]
-        (Op::Read, Isa::Avx512) => read_avx512,
+        (Access::Read, Isa::Avx512) => read_avx512,
         #[cfg(target_arch = "x86_64")]
-        (Op::Write, Isa::Avx512) => write_avx512,
+        (Access::Write, Isa::Avx512) => write_avx512,
         #[cfg(not(target_arch = "x86_64"))]
         (_, other) => unreachable!("isa {other} was required before"),
     }
@@ -81,11 +81,11 @@ unsafe fn read<W: Words>(block: *mut u64, words: usize, passes: u64) -> u64 {
                 k += TURN * W::N;
             }
             while k < words {
-                rest = rest.wrapping_add(Word::load(block.wrapping_add(k)).total());
+                rest = rest.wrapping_add(Word::load(block.wrapping_add(k)).reduce_sum());
                 k += 1;
             }
         }
-        sums.into_iter().fold(rest, |total, sum| total.wrapping_add(sum.total()))
+        sums.into_iter().fold(rest, |total, sum| total.wrapping_add(sum.reduce_sum()))
     }
 }
 
@@ -125,11 +125,11 @@ mod tests {
             for isa in Isa::available() {
                 let mut all: Vec<u64> = (0..410).map(|k| k * k).collect();
                 // SAFETY: 410 words are valid, and this CPU has the instruction set.
-                let sum = unsafe { block(Op::Read, isa)(all.as_mut_ptr(), words, passes) };
+                let sum = unsafe { select_loop(Access::Read, isa)(all.as_mut_ptr(), words, passes) };
                 prop_assert_eq!(sum, passes * all[..words].iter().sum::<u64>(), "{}", isa);
                 let before = all.clone();
                 // SAFETY: as above.
-                unsafe { block(Op::Write, isa)(all.as_mut_ptr(), words, passes) };
+                unsafe { select_loop(Access::Write, isa)(all.as_mut_ptr(), words, passes) };
                 for (k, (&now, &then)) in all.iter().zip(&before).enumerate() {
                     prop_assert_eq!(now, if k < words && passes > 0 { passes } else { then }, "{} at {}", isa, k);
                 }

@@ -20,4 +20,4 @@ mod run;
 pub mod sweep;
 mod words;
 
-pub use run::{Check, Config, Kind, Mode, Report, run};
+pub use run::{Config, Mode, Report, ResultCheck, WordType, run};

@@ -5,7 +5,7 @@ const PERIODS: [usize; 2] = [4093, 4091];
 
 /// Consecutive words along which both operands count up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct OperandRun {
     /// The first of them.
     pub(super) at: usize,
     /// How many.
@@ -15,12 +15,12 @@ pub(super) struct Run {
 }
 
 /// The runs that make up so many words from word `first` of the arrays on; places are counted from that word.
-pub(super) fn runs(first: usize, words: usize) -> impl Iterator<Item = Run> {
+pub(super) fn runs(first: usize, words: usize) -> impl Iterator<Item = OperandRun> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let phases = PERIODS.map(|period| (first + at) % period);
         let length = (PERIODS[0] - phases[0]).min(PERIODS[1] - phases[1]).min(words - at);
-        let run = Run { at, words: length, operands: phases.map(|phase| phase as u64 + 1) };
+        let run = OperandRun { at, words: length, operands: phases.map(|phase| phase as u64 + 1) };
         at += length;
         (length > 0).then_some(run)
     })

@@ -1,7 +1,7 @@
 //! The measured loops of ramspeed: one pass of one operation over a thread's part of the arrays.
 
 use super::words::{Words, scalar::Word};
-use super::{Kind, Mode, run::LINE};
+use super::{Mode, WordType, run::LINE};
 use crate::{Isa, prefetch::prefetch_to_second_level};
 
 /// A pass: `to`, first operand, second operand, words.
@@ -9,30 +9,30 @@ use crate::{Isa, prefetch::prefetch_to_second_level};
 /// # Safety
 /// The CPU has the instruction set; all pointers are valid for so many words and aligned to 64
 /// bytes; no other thread uses `to` or writes the operands.
-pub(super) type Pass = unsafe fn(*mut u64, *const u64, *const u64, usize);
+pub(super) type PassLoop = unsafe fn(*mut u64, *const u64, *const u64, usize);
 
 /// The pass of an instruction set that [`Isa::require`] has found.
-pub(super) fn pass(mode: Mode, kind: Kind, non_temporal: bool, isa: Isa) -> Pass {
-    use {Kind::*, Mode::*};
+pub(super) fn select_pass(mode: Mode, kind: WordType, non_temporal: bool, isa: Isa) -> PassLoop {
+    use {Mode::*, WordType::*};
     match (mode, kind, non_temporal) {
-        (Copy, _, false) => of::<op::Copy, false>(isa),
-        (Copy, _, true) => of::<op::Copy, true>(isa),
-        (Scale, Integer, false) => of::<op::ScaleInteger, false>(isa),
-        (Scale, Integer, true) => of::<op::ScaleInteger, true>(isa),
-        (Scale, Floating, false) => of::<op::ScaleFloating, false>(isa),
-        (Scale, Floating, true) => of::<op::ScaleFloating, true>(isa),
-        (Add, Integer, false) => of::<op::AddInteger, false>(isa),
-        (Add, Integer, true) => of::<op::AddInteger, true>(isa),
-        (Add, Floating, false) => of::<op::AddFloating, false>(isa),
-        (Add, Floating, true) => of::<op::AddFloating, true>(isa),
-        (Triad, Integer, false) => of::<op::TriadInteger, false>(isa),
-        (Triad, Integer, true) => of::<op::TriadInteger, true>(isa),
-        (Triad, Floating, false) => of::<op::TriadFloating, false>(isa),
-        (Triad, Floating, true) => of::<op::TriadFloating, true>(isa),
+        (Copy, _, false) => select_for_isa::<op::Copy, false>(isa),
+        (Copy, _, true) => select_for_isa::<op::Copy, true>(isa),
+        (Scale, Integer, false) => select_for_isa::<op::ScaleInteger, false>(isa),
+        (Scale, Integer, true) => select_for_isa::<op::ScaleInteger, true>(isa),
+        (Scale, Floating, false) => select_for_isa::<op::ScaleFloating, false>(isa),
+        (Scale, Floating, true) => select_for_isa::<op::ScaleFloating, true>(isa),
+        (Add, Integer, false) => select_for_isa::<op::AddInteger, false>(isa),
+        (Add, Integer, true) => select_for_isa::<op::AddInteger, true>(isa),
+        (Add, Floating, false) => select_for_isa::<op::AddFloating, false>(isa),
+        (Add, Floating, true) => select_for_isa::<op::AddFloating, true>(isa),
+        (Triad, Integer, false) => select_for_isa::<op::TriadInteger, false>(isa),
+        (Triad, Integer, true) => select_for_isa::<op::TriadInteger, true>(isa),
+        (Triad, Floating, false) => select_for_isa::<op::TriadFloating, false>(isa),
+        (Triad, Floating, true) => select_for_isa::<op::TriadFloating, true>(isa),
     }
 }
 
-fn of<O: Op, const STREAM: bool>(isa: Isa) -> Pass {
+fn select_for_isa<O: Op, const STREAM: bool>(isa: Isa) -> PassLoop {
     match isa {
         Isa::Scalar => scalar::<O, STREAM>,
         #[cfg(target_arch = "x86_64")]
@@ -143,7 +143,7 @@ unsafe fn part<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64,
     // SAFETY: no vector reaches beyond `end`.
     unsafe {
         while k + TURN <= end {
-            for ahead in (k + AHEAD..k + AHEAD + TURN).step_by(LINE) {
+            for ahead in (k + PREFETCH_DISTANCE..k + PREFETCH_DISTANCE + TURN).step_by(LINE) {
                 prefetch_to_second_level(a.wrapping_add(ahead));
                 if O::TWO {
                     prefetch_to_second_level(b.wrapping_add(ahead));
@@ -172,7 +172,7 @@ const TURN: usize = 4 * LINE;
 
 /// Words between what is computed and what is fetched for later: 24 lines, which go to the second level of the cache. On
 /// an AMD EPYC of the fourth generation, fetching them to the first level costs more than it gains.
-const AHEAD: usize = 24 * LINE;
+const PREFETCH_DISTANCE: usize = 24 * LINE;
 
 /// # Safety
 /// As [`Pass`], for the vector at word `k`.
@@ -190,7 +190,7 @@ unsafe fn one<W: Words, O: Op, const STREAM: bool>(to: *mut u64, a: *const u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HugePages, Memory};
+    use crate::{HugePagePolicy, MappedMemory};
     use proptest::prelude::*;
 
     const MODES: [Mode; 4] = [Mode::Copy, Mode::Scale, Mode::Add, Mode::Triad];
@@ -199,10 +199,10 @@ mod tests {
         #[test]
         fn every_isa_does_what_the_closed_form_says_and_not_a_word_more(words in 0usize..300) {
             let room = 320;
-            let mut memory = Memory::map(3 * room * 8, HugePages::Inherit).unwrap();
+            let mut memory = MappedMemory::map(3 * room * 8, HugePagePolicy::Inherit).unwrap();
             for isa in Isa::available() {
                 for mode in MODES {
-                    for (kind, stream) in [(Kind::Integer, false), (Kind::Integer, true), (Kind::Floating, false), (Kind::Floating, true)] {
+                    for (kind, stream) in [(WordType::Integer, false), (WordType::Integer, true), (WordType::Floating, false), (WordType::Floating, true)] {
                         let all = memory.as_mut_slice::<u64>();
                         let (to, operands) = all.split_at_mut(room);
                         let (a, b) = operands.split_at_mut(room);
@@ -212,7 +212,7 @@ mod tests {
                         }
                         // SAFETY: 320 words of each array are valid, 320 × 8 bytes keep them
                         // aligned to 64, and this CPU has the instruction set.
-                        unsafe { pass(mode, kind, stream, isa)(to.as_mut_ptr(), a.as_ptr(), b.as_ptr(), words) };
+                        unsafe { select_pass(mode, kind, stream, isa)(to.as_mut_ptr(), a.as_ptr(), b.as_ptr(), words) };
                         for (k, &word) in to.iter().enumerate() {
                             let expected = mode.expected(k as u64 + 1, 2 * k as u64 + 5);
                             let expected = if k < words { kind.word(expected) } else { 77 };

@@ -1,12 +1,12 @@
 //! Passes of one operation over arrays in memory.
 
 use super::{
-    operands::{Run, runs},
-    pass::pass,
+    operands::{OperandRun, runs},
+    pass::select_pass,
 };
 use crate::{
-    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus, opaque,
-    team::{self, Member, Span},
+    Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque,
+    thread_team::{self, TeamThread, TimeSpan},
     work::measure,
 };
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ pub enum Mode {
 /// What the words are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum WordType {
     /// `i64`
     Integer,
     /// `f64`
@@ -44,7 +44,7 @@ pub struct Config {
     /// What a pass does.
     pub mode: Mode,
     /// What the words are.
-    pub kind: Kind,
+    pub kind: WordType,
     /// Whether stores go past the caches.
     #[serde(default)]
     pub non_temporal: bool,
@@ -56,7 +56,7 @@ pub struct Config {
     pub isa: Isa,
     /// Pages of the arrays.
     #[serde(default)]
-    pub huge_pages: HugePages,
+    pub huge_pages: HugePagePolicy,
     /// How much is measured; an iteration is one pass.
     pub work: Work,
 }
@@ -68,7 +68,7 @@ pub struct Report {
     /// What a pass does.
     pub mode: Mode,
     /// What the words are.
-    pub kind: Kind,
+    pub kind: WordType,
     /// Whether stores went past the caches.
     pub non_temporal: bool,
     /// Threads, one for each CPU given.
@@ -88,7 +88,7 @@ pub struct Report {
     /// Millions (10⁶) of bytes moved per second.
     pub mb_per_s: f64,
     /// The result against the closed form.
-    pub check: Check,
+    pub check: ResultCheck,
     /// All three arrays and the pages they were on, after the run.
     pub memory: Residency,
     /// The calibration.
@@ -98,7 +98,7 @@ pub struct Report {
 /// How many words were checked after the run and how many were wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Check {
+pub struct ResultCheck {
     /// Words compared with what they have to be.
     pub words: u64,
     /// Words that were something else. Any is wrong.
@@ -126,7 +126,7 @@ impl Mode {
     }
 }
 
-impl Kind {
+impl WordType {
     /// The word that stands for a small whole number.
     pub(super) fn word(self, number: u64) -> u64 {
         match self {
@@ -164,7 +164,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         passes: measured.iterations,
         bytes_moved,
         seconds: measured.seconds,
-        thread_seconds: spans.iter().map(|span| span.own().as_secs_f64()).collect(),
+        thread_seconds: spans.iter().map(|span| span.duration().as_secs_f64()).collect(),
         mb_per_s: bytes_moved as f64 / measured.seconds / 1e6,
         check,
         memory: arrays.memory.residency()?,
@@ -177,11 +177,11 @@ const WORD: usize = size_of::<u64>();
 pub(super) const LINE: usize = 8;
 /// Arrays begin a page plus this many lines apart, so that the line that is stored never has the
 /// page offset of one that is loaded soon after: the CPU would take it for the same.
-const APART: usize = 20 * LINE;
+const ARRAY_OFFSET: usize = 20 * LINE;
 
 /// The result and two operands.
 struct Arrays {
-    memory: Memory,
+    memory: MappedMemory,
     words: usize,
     stride: usize,
 }
@@ -197,9 +197,9 @@ impl Arrays {
             )));
         }
         let words = lines.saturating_mul(LINE);
-        let stride = words.saturating_add(511) / 512 * 512 + APART;
+        let stride = words.saturating_add(511) / 512 * 512 + ARRAY_OFFSET;
         let bytes = stride.saturating_mul(3 * WORD);
-        Ok(Self { memory: Memory::map(bytes, config.huge_pages)?, words, stride })
+        Ok(Self { memory: MappedMemory::map(bytes, config.huge_pages)?, words, stride })
     }
 
     /// Where an array begins: 0 is the result, 1 and 2 the operands.
@@ -207,22 +207,22 @@ impl Arrays {
         self.memory.as_ptr().cast::<u64>().wrapping_add(index * self.stride)
     }
 
-    fn run(&self, config: &Config, passes: u64) -> Result<(Duration, (Check, Vec<Span>)), Error> {
-        let results = team::run(&config.cpus, |member| self.member(member, config, passes))?;
-        let check = results.iter().fold(Check::default(), |sum, (check, _)| Check {
+    fn run(&self, config: &Config, passes: u64) -> Result<(Duration, (ResultCheck, Vec<TimeSpan>)), Error> {
+        let results = thread_team::run(&config.cpus, |member| self.run_thread(member, config, passes))?;
+        let check = results.iter().fold(ResultCheck::default(), |sum, (check, _)| ResultCheck {
             words: sum.words + check.words,
             mismatches: sum.mismatches + check.mismatches,
         });
         let spans: Vec<_> = results.into_iter().map(|(_, span)| span).collect();
-        Ok((Span::wall(&spans), (check, spans)))
+        Ok((TimeSpan::wall_time(&spans), (check, spans)))
     }
 
-    fn member(&self, member: &Member<'_>, config: &Config, passes: u64) -> (Check, Span) {
+    fn run_thread(&self, member: &TeamThread<'_>, config: &Config, passes: u64) -> (ResultCheck, TimeSpan) {
         let share = member.share(self.words / LINE);
         let (first, words) = (share.start * LINE, share.len() * LINE);
         let [to, a, b] = [0, 1, 2].map(|index| self.array(index).wrapping_add(first));
         let word = |number| config.kind.word(number);
-        for Run { at, words, operands } in runs(first, words) {
+        for OperandRun { at, words, operands } in runs(first, words) {
             for k in 0..words {
                 // SAFETY: `at + k` is in this member's share of each array; shares do not overlap.
                 unsafe {
@@ -232,8 +232,8 @@ impl Arrays {
                 }
             }
         }
-        let pass = pass(config.mode, config.kind, config.non_temporal, config.isa);
-        let ((), span) = member.timed(|| {
+        let pass = select_pass(config.mode, config.kind, config.non_temporal, config.isa);
+        let ((), span) = member.time(|| {
             for _ in 0..passes {
                 // SAFETY: the instruction set was required; the arrays are this member's share,
                 // which begins at a line.
@@ -242,11 +242,11 @@ impl Arrays {
         });
         // SAFETY: this member's share of the result, which nobody writes any more.
         let result = unsafe { std::slice::from_raw_parts(to, words) };
-        let wrong = |Run { at, words, operands: [a, b] }: Run| {
+        let wrong = |OperandRun { at, words, operands: [a, b] }: OperandRun| {
             let found = result[at..at + words].iter().zip(0..);
             found.filter(|&(found, k)| *found != word(config.mode.expected(a + k, b + k))).count() as u64
         };
-        (Check { words: words as u64, mismatches: runs(first, words).map(wrong).sum() }, span)
+        (ResultCheck { words: words as u64, mismatches: runs(first, words).map(wrong).sum() }, span)
     }
 }
 
@@ -257,12 +257,12 @@ mod tests {
     fn config(mode: Mode, threads: usize, work: Work) -> Config {
         Config {
             mode,
-            kind: Kind::Floating,
+            kind: WordType::Floating,
             non_temporal: false,
             bytes: 1 << 20,
             cpus: cpus::allowed().into_iter().cycle().take(threads).collect(),
             isa: Isa::widest(),
-            huge_pages: HugePages::Inherit,
+            huge_pages: HugePagePolicy::Inherit,
             work,
         }
     }
@@ -271,10 +271,10 @@ mod tests {
     fn every_mode_kind_isa_and_store_ends_in_the_closed_form() {
         for mode in [Mode::Copy, Mode::Scale, Mode::Add, Mode::Triad] {
             for isa in Isa::available() {
-                for (kind, non_temporal) in [(Kind::Integer, false), (Kind::Floating, true)] {
+                for (kind, non_temporal) in [(WordType::Integer, false), (WordType::Floating, true)] {
                     let config = Config { kind, non_temporal, isa, ..config(mode, 2, Work::Iterations(3)) };
                     let report = run(&config).unwrap();
-                    assert_eq!(report.check, Check { words: 1 << 17, mismatches: 0 }, "{config:?}");
+                    assert_eq!(report.check, ResultCheck { words: 1 << 17, mismatches: 0 }, "{config:?}");
                     assert_eq!(report.bytes_moved, (3 * mode.arrays()) << 20);
                 }
             }

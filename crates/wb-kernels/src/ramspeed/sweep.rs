@@ -1,10 +1,10 @@
 //! The block-size sweep: reading or writing blocks of growing size over and over, each thread its
 //! own. Where the curve drops, a cache ends.
 
-use super::blocks::block;
+use super::blocks::select_loop;
 use crate::{
-    Error, HugePages, Isa, Memory, Probe, Residency, Work, cpus, opaque,
-    team::{self, Span},
+    Error, HugePagePolicy, Isa, MappedMemory, Probe, Residency, Work, cpus, opaque,
+    thread_team::{self, TimeSpan},
     work::measure,
 };
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What is done with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Op {
+pub enum Access {
     /// Every word is loaded and added up.
     Read,
     /// Every word is stored.
@@ -26,7 +26,7 @@ pub enum Op {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// What is done with a block.
-    pub op: Op,
+    pub op: Access,
     /// Bytes of the smallest block.
     #[serde(default = "one_kibibyte")]
     pub min_bytes: u64,
@@ -41,7 +41,7 @@ pub struct Config {
     pub isa: Isa,
     /// Pages of the blocks.
     #[serde(default)]
-    pub huge_pages: HugePages,
+    pub huge_pages: HugePagePolicy,
     /// Seconds that each block is measured.
     pub seconds: f64,
 }
@@ -55,13 +55,13 @@ fn one_kibibyte() -> u64 {
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
     /// What was done with a block.
-    pub op: Op,
+    pub op: Access,
     /// Threads, each with blocks of its own.
     pub threads: usize,
     /// Instructions of the measured loops.
     pub isa: Isa,
     /// The curve, small to large.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// All blocks and the pages they were on, after the run.
     pub memory: Residency,
 }
@@ -69,7 +69,7 @@ pub struct Report {
 /// One block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Point {
+pub struct SweepPoint {
     /// Bytes of each thread's block.
     pub block_bytes: u64,
     /// Measured passes over it.
@@ -95,9 +95,9 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let sizes = sizes(config)?;
     let threads = config.cpus.len();
     let stride = sizes.last().map_or(0, |&largest| largest.next_multiple_of(4096) as usize);
-    let memory = Memory::map(stride.saturating_mul(threads), config.huge_pages)?;
+    let memory = MappedMemory::map(stride.saturating_mul(threads), config.huge_pages)?;
     let blocks = Blocks { config, memory: &memory, stride };
-    blocks.touch()?;
+    blocks.initialize()?;
     let points = sizes.into_iter().map(|bytes| blocks.measure(bytes)).collect::<Result<_, _>>()?;
     Ok(Report { op: config.op, threads, isa: config.isa, points, memory: memory.residency()? })
 }
@@ -129,19 +129,19 @@ fn sizes(config: &Config) -> Result<Vec<u64>, Error> {
 /// Each thread's memory.
 struct Blocks<'a> {
     config: &'a Config,
-    memory: &'a Memory,
+    memory: &'a MappedMemory,
     stride: usize,
 }
 
 impl Blocks<'_> {
-    fn of(&self, thread: usize) -> *mut u64 {
+    fn block(&self, thread: usize) -> *mut u64 {
         self.memory.as_ptr().wrapping_add(thread * self.stride).cast()
     }
 
     /// Every thread writes its own memory first: word `k` is `k + 1`.
-    fn touch(&self) -> Result<(), Error> {
-        team::run(&self.config.cpus, |member| {
-            let block = self.of(member.index);
+    fn initialize(&self) -> Result<(), Error> {
+        thread_team::run(&self.config.cpus, |member| {
+            let block = self.block(member.index);
             for k in 0..self.stride / 8 {
                 // SAFETY: inside this thread's memory.
                 unsafe { block.add(k).write(k as u64 + 1) }
@@ -150,10 +150,10 @@ impl Blocks<'_> {
         .map(drop)
     }
 
-    fn measure(&self, bytes: u64) -> Result<Point, Error> {
+    fn measure(&self, bytes: u64) -> Result<SweepPoint, Error> {
         let measured = measure(Work::Seconds(self.config.seconds), |passes| self.run(bytes, passes))?;
         let moved = bytes * measured.iterations * self.config.cpus.len() as u64;
-        Ok(Point {
+        Ok(SweepPoint {
             block_bytes: bytes,
             passes: measured.iterations,
             seconds: measured.seconds,
@@ -165,24 +165,26 @@ impl Blocks<'_> {
 
     fn run(&self, bytes: u64, passes: u64) -> Result<(Duration, u64), Error> {
         let words = bytes as usize / 8;
-        let kernel = block(self.config.op, self.config.isa);
-        let results = team::run(&self.config.cpus, |member| {
-            let block = self.of(member.index);
+        let kernel = select_loop(self.config.op, self.config.isa);
+        let results = thread_team::run(&self.config.cpus, |member| {
+            let block = self.block(member.index);
             // SAFETY: the instruction set was required; the block is this thread's alone and its
             // memory is longer. One pass beforehand brings it into the caches that hold it.
             unsafe { kernel(opaque::pointer(block), words, 1) };
             // SAFETY: as above.
-            let (sum, span) = member.timed(|| unsafe { kernel(opaque::pointer(block), words, passes) });
+            let (sum, span) = member.time(|| unsafe { kernel(opaque::pointer(block), words, passes) });
             // SAFETY: as above, and nobody writes it any more.
             let found = unsafe { std::slice::from_raw_parts(block, words) };
             let right = match self.config.op {
-                Op::Read => sum == found.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)).wrapping_mul(passes),
-                Op::Write => found.iter().all(|&word| word == passes),
+                Access::Read => {
+                    sum == found.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)).wrapping_mul(passes)
+                }
+                Access::Write => found.iter().all(|&word| word == passes),
             };
             (right, span)
         })?;
         let spans: Vec<_> = results.iter().map(|(_, span)| *span).collect();
-        Ok((Span::wall(&spans), results.iter().filter(|(right, _)| !right).count() as u64))
+        Ok((TimeSpan::wall_time(&spans), results.iter().filter(|(right, _)| !right).count() as u64))
     }
 }
 
@@ -190,7 +192,7 @@ impl Blocks<'_> {
 mod tests {
     use super::*;
 
-    fn config(op: Op, isa: Isa) -> Config {
+    fn config(op: Access, isa: Isa) -> Config {
         let cpus = cpus::allowed().into_iter().cycle().take(2).collect();
         Config {
             op,
@@ -199,14 +201,14 @@ mod tests {
             half_steps: true,
             cpus,
             isa,
-            huge_pages: HugePages::Inherit,
+            huge_pages: HugePagePolicy::Inherit,
             seconds: 1e-4,
         }
     }
 
     #[test]
     fn sizes_are_powers_of_two_half_steps_and_both_ends() {
-        let config = config(Op::Read, Isa::Scalar);
+        let config = config(Access::Read, Isa::Scalar);
         assert_eq!(sizes(&config).unwrap(), [1024, 1536, 2048, 3072, 4096, 6144, 8192, 9984]);
         assert_eq!(
             sizes(&Config { half_steps: false, min_bytes: 1100, ..config }).unwrap(),
@@ -218,7 +220,7 @@ mod tests {
     fn sizes_that_make_no_sense_are_refused() {
         for (min_bytes, max_bytes) in [(0, 100), (63, 100), (2048, 1024)] {
             assert!(matches!(
-                run(&Config { min_bytes, max_bytes, ..config(Op::Read, Isa::Scalar) }),
+                run(&Config { min_bytes, max_bytes, ..config(Access::Read, Isa::Scalar) }),
                 Err(Error::Config(_))
             ));
         }
@@ -227,7 +229,7 @@ mod tests {
     #[test]
     fn every_isa_reads_and_writes_every_word_on_every_pass() {
         for isa in Isa::available() {
-            for op in [Op::Read, Op::Write] {
+            for op in [Access::Read, Access::Write] {
                 let report = run(&config(op, isa)).unwrap();
                 assert_eq!(report.points.len(), 8);
                 assert!(

@@ -106,7 +106,7 @@ fn findings(study: &Study) -> Vec<Pair> {
 }
 
 fn answers(study: &Study) -> Vec<AnswerView> {
-    let view = |answer: &wb_study::result::Answer| AnswerView {
+    let view = |answer: &wb_study::result::Conclusion| AnswerView {
         name: format!("{} {}", answer.test, answer.name),
         figure: answer.unit.figure(answer.value).to_string(),
         because: answer.because.clone(),

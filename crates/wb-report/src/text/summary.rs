@@ -1,7 +1,7 @@
 //! One line per cell, and what is to be known beside it.
 
 use wb_model::{CellOutcome, counted};
-use wb_study::result::{Answer, CellResult, Study};
+use wb_study::result::{CellResult, Conclusion, Study};
 
 use super::Style;
 use super::table::{Align, Cell, Table, Tone};
@@ -135,7 +135,7 @@ fn findings(study: &Study, style: Style) -> String {
 }
 
 /// What follows from several cells together.
-pub fn answers(answers: &[Answer], style: Style) -> String {
+pub fn answers(answers: &[Conclusion], style: Style) -> String {
     let answers = answers.iter().map(|answer| {
         let name = format!("{} {}  {}", answer.test, answer.name, answer.unit.figure(answer.value));
         style.remark(&name, &answer.because)

@@ -14,7 +14,7 @@ use wb_run::{Crew, Job, Member, Progress, RunEnd, RunError, run};
 use wb_study::result::CellResult;
 use wb_study::{Study, StudyError};
 use wb_test_worker::{FakeAgent, FakeProcess};
-use wb_tests::{Declarative, Registry};
+use wb_tests::{DeclarativeTest, Registry};
 
 /// Prints a figure. `n` is an axis.
 pub(crate) const FIGURE: &str = r#"
@@ -82,7 +82,7 @@ impl TestBed {
             FakeAgent::new(WorkerName::new(*name).unwrap(), move |command| program(command))
         };
         let mut registry = Registry::default();
-        registry.add(Declarative::parse("figure.toml", FIGURE, None).unwrap());
+        registry.add(DeclarativeTest::parse("figure.toml", FIGURE, None).unwrap());
         let sampling = Sampling { seed: Some(7), ..Sampling::default() };
         let folder = tempfile::tempdir().unwrap();
         Self { folder, registry, agents: names.iter().map(agent).collect(), sampling, cancel: watch::channel(false).0 }
@@ -90,7 +90,7 @@ impl TestBed {
 
     /// Adds a test.
     pub(crate) fn define(&mut self, toml: &str) {
-        self.registry.add(Declarative::parse("test.toml", toml, None).unwrap());
+        self.registry.add(DeclarativeTest::parse("test.toml", toml, None).unwrap());
     }
 
     pub(crate) fn path(&self) -> PathBuf {

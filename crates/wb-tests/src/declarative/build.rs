@@ -2,31 +2,32 @@
 
 use wb_model::{Params, Requirement};
 
-use super::definition::{Content, Definition, Measured, Ready, Service};
-use super::template::{Argv, Template};
+use super::definition::{Definition, FileContent, MeasuredProgram, Readiness, Service};
+use super::template::{CommandTemplate, Template};
 use crate::BuildInputs;
 
 impl Definition {
     /// The parameters and programs that decide what is built and nothing else; none where nothing is built. A program
     /// that any other text of the definition mentions is not among them.
     pub(super) fn build_inputs(&self, params: &Params) -> BuildInputs {
-        if self.programs.is_empty() {
+        if self.built_programs.is_empty() {
             return BuildInputs::default();
         }
-        let others = self.beside_build();
-        let of_build: Vec<&Template> = self.build.iter().flat_map(Argv::words).collect();
-        let needs = || self.needs.iter().map(|need| &need.program);
+        let others = self.templates_outside_build();
+        let of_build: Vec<&Template> = self.build.iter().flat_map(CommandTemplate::words).collect();
+        let needs = || self.requirement_templates.iter().map(|need| &need.program);
         let only_builds = |param: &str| {
-            let is_taken = of_build.iter().copied().chain(needs()).any(|template| template.takes(param));
-            is_taken && !others.iter().any(|template| template.takes(param))
+            let is_taken = of_build.iter().copied().chain(needs()).any(|template| template.uses_param(param));
+            is_taken && !others.iter().any(|template| template.uses_param(param))
         };
         let is_mentioned = |program: &str| {
             let name = program.rsplit('/').next().unwrap_or(program);
             let in_bytes = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(name);
-            let in_files = || self.files.iter().any(|file| matches!(&file.content, Content::Bytes(b) if in_bytes(b)));
+            let in_files =
+                || self.files.iter().any(|file| matches!(&file.content, FileContent::Bytes(b) if in_bytes(b)));
             // A placeholder may stand for the program itself.
             let by_value = |template: &Template| {
-                params.iter().any(|(param, value)| template.takes(param) && value.to_string().contains(name))
+                params.iter().any(|(param, value)| template.uses_param(param) && value.to_string().contains(name))
             };
             others.iter().any(|template| template.mentions(name) || by_value(template)) || in_files()
         };
@@ -39,15 +40,15 @@ impl Definition {
     }
 
     /// Every text with placeholders beside those of the build, the requirements and the checks.
-    fn beside_build(&self) -> Vec<&Template> {
-        let (Measured::Command(measured) | Measured::Runner(measured)) = &self.measured;
+    fn templates_outside_build(&self) -> Vec<&Template> {
+        let (MeasuredProgram::Command(measured) | MeasuredProgram::Runner(measured)) = &self.measured_program;
         let commands = [measured].into_iter().chain(&self.setup).chain(&self.cleanup);
-        let mut all: Vec<&Template> = commands.flat_map(Argv::words).collect();
+        let mut all: Vec<&Template> = commands.flat_map(CommandTemplate::words).collect();
         all.extend(self.services.iter().flat_map(Service::templates));
         all.extend(self.env.iter().map(|(_, value)| value));
         all.extend(self.files.iter().filter_map(|file| match &file.content {
-            Content::Template(template) => Some(template),
-            Content::Bytes(_) | Content::Missing(_) => None,
+            FileContent::Template(template) => Some(template),
+            FileContent::Bytes(_) | FileContent::Missing(_) => None,
         }));
         all
     }
@@ -57,11 +58,11 @@ impl Service {
     fn templates(&self) -> Vec<&Template> {
         let mut all: Vec<&Template> = self.command.words().iter().collect();
         match &self.ready {
-            Ready::Line(..) => {}
-            Ready::Port(port) => all.push(port),
-            Ready::Command(command) => all.extend(command.words()),
+            Readiness::Line(..) => {}
+            Readiness::Port(port) => all.push(port),
+            Readiness::Command(command) => all.extend(command.words()),
         }
-        all.extend(self.stop.iter().flat_map(Argv::words));
+        all.extend(self.stop.iter().flat_map(CommandTemplate::words));
         all
     }
 }

@@ -8,11 +8,11 @@ use wb_model::{Declaration, Nanos, Sha256};
 
 use super::check::Check;
 use super::file_hashes::FileHashes;
-use super::left::{Place, RUN};
-use super::params::FromMachine;
-use super::raw::{self, Folder};
-use super::reading::{Reading, Source};
-use super::template::{Argv, Template};
+use super::metric::{MetricDefinition, MetricSource};
+use super::params::MachineParam;
+use super::raw::{self, TargetFolder};
+use super::sample_output::{OutputSource, RUN_NAME};
+use super::template::{CommandTemplate, Template};
 use crate::test::NamedFile;
 
 /// A test in TOML.
@@ -23,34 +23,34 @@ pub(super) struct Definition {
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
     /// The files that it takes from where it lies, with the hashes of what was read.
-    pub(super) beside: Vec<(NamedFile, Sha256)>,
+    pub(super) included_files: Vec<(NamedFile, Sha256)>,
     pub(super) file_hashes: FileHashes,
-    pub(super) machine: Vec<FromMachine>,
-    pub(super) needs: Vec<Need>,
+    pub(super) machine_params: Vec<MachineParam>,
+    pub(super) requirement_templates: Vec<RequirementTemplate>,
     pub(super) files: Vec<File>,
-    pub(super) build: Vec<Argv>,
-    pub(super) programs: Vec<String>,
-    pub(super) setup: Vec<Argv>,
+    pub(super) build: Vec<CommandTemplate>,
+    pub(super) built_programs: Vec<String>,
+    pub(super) setup: Vec<CommandTemplate>,
     pub(super) services: Vec<Service>,
-    pub(super) measured: Measured,
+    pub(super) measured_program: MeasuredProgram,
     pub(super) env: Vec<(String, Template)>,
-    pub(super) stdout: Stdout,
-    pub(super) calibration: Calibration,
+    pub(super) stdout: StdoutPolicy,
+    pub(super) calibration: DurationControl,
     pub(super) estimate: Option<Nanos>,
-    pub(super) readings: Vec<Reading>,
+    pub(super) metrics: Vec<MetricDefinition>,
     pub(super) checks: Vec<Check>,
     pub(super) same_output: Option<SameOutput>,
-    pub(super) cleanup: Vec<Argv>,
+    pub(super) cleanup: Vec<CommandTemplate>,
     pub(super) needs_port: bool,
 }
 
 /// What is measured.
 #[derive(Debug)]
-pub(super) enum Measured {
+pub(super) enum MeasuredProgram {
     /// A command, whose output is read.
-    Command(Argv),
+    Command(CommandTemplate),
     /// A program that speaks the protocol of runners.
-    Runner(Argv),
+    Runner(CommandTemplate),
 }
 
 /// The part of standard output that is the same in every sample.
@@ -64,23 +64,23 @@ pub(super) enum SameOutput {
 
 /// What becomes of the standard output of the measured command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stdout {
+pub(super) struct StdoutPolicy {
     pub(super) capture: Capture,
     /// Whether figures or checks are read from it.
     pub(super) is_read: bool,
 }
 
-impl Stdout {
+impl StdoutPolicy {
     /// Of one of the processes of a sample. Nobody reads what the calibration and the probe write.
-    pub(super) fn of(self, process: &str) -> Capture {
+    pub(super) fn capture_for(self, process: &str) -> Capture {
         match self.capture {
-            Capture::Keep if process != RUN => Capture::Hash,
+            Capture::Keep if process != RUN_NAME => Capture::Hash,
             capture => capture,
         }
     }
 
     /// What its user can do where there is too much of it to be kept.
-    pub(super) fn way_out(self) -> &'static str {
+    pub(super) fn help(self) -> &'static str {
         if self.is_read {
             "let the command write less, or write what is read to a file, which metrics and checks name by `file`"
         } else {
@@ -91,15 +91,15 @@ impl Stdout {
 
 /// What decides how long a sample takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Calibration {
-    Work(raw::Work),
+pub(super) enum DurationControl {
+    Work(raw::WorkLimits),
     Time,
     Fixed,
 }
 
 /// A program that is needed, which parameters may decide.
 #[derive(Debug)]
-pub(super) struct Need {
+pub(super) struct RequirementTemplate {
     pub(super) program: Template,
     pub(super) package: Template,
     pub(super) version: Vec<String>,
@@ -109,12 +109,12 @@ pub(super) struct Need {
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) name: String,
-    pub(super) folder: Folder,
-    pub(super) content: Content,
+    pub(super) folder: TargetFolder,
+    pub(super) content: FileContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum FileContent {
     Bytes(Vec<u8>),
     Template(Template),
     /// The run that the definition is recorded in has no exact copy, and why.
@@ -124,31 +124,31 @@ pub(super) enum Content {
 /// A server that is there while samples are taken.
 #[derive(Debug)]
 pub(super) struct Service {
-    pub(super) command: Argv,
-    pub(super) ready: Ready,
+    pub(super) command: CommandTemplate,
+    pub(super) ready: Readiness,
     pub(super) limit: Nanos,
-    pub(super) stop: Option<Argv>,
+    pub(super) stop: Option<CommandTemplate>,
 }
 
 /// How a server shows that it is ready.
 #[derive(Debug)]
-pub(super) enum Ready {
+pub(super) enum Readiness {
     Line(Stream, Regex),
     Port(Template),
-    Command(Argv),
+    Command(CommandTemplate),
 }
 
 impl Definition {
     /// The files that a sample has to keep beside its output.
-    pub(super) fn kept(&self) -> BTreeSet<String> {
-        let of_reading = |reading: &'_ Reading| match &reading.source {
-            Some(Source::Found(Place::File(name), _)) => Some(name.clone()),
+    pub(super) fn artefact_files(&self) -> BTreeSet<String> {
+        let of_reading = |reading: &'_ MetricDefinition| match &reading.source {
+            Some(MetricSource::Output(OutputSource::File(name), _)) => Some(name.clone()),
             _ => None,
         };
-        let of_check = |check: &Check| match check.place() {
-            Some(Place::File(name)) => Some(name.clone()),
+        let of_check = |check: &Check| match check.output_source() {
+            Some(OutputSource::File(name)) => Some(name.clone()),
             _ => None,
         };
-        self.readings.iter().filter_map(of_reading).chain(self.checks.iter().filter_map(of_check)).collect()
+        self.metrics.iter().filter_map(of_reading).chain(self.checks.iter().filter_map(of_check)).collect()
     }
 }

@@ -22,7 +22,7 @@ pub enum DefinitionError {
     Record(#[from] wb_record::RecordError),
     /// Something that a definition cannot say.
     #[error("{file}:{line}:{column}: {fault}")]
-    Wrong {
+    Invalid {
         /// The definition's file.
         file: String,
         /// The line, from 1.
@@ -32,11 +32,11 @@ pub enum DefinitionError {
         /// The bytes of the file that are meant.
         span: Range<usize>,
         /// What is wrong, and the way out where one is known.
-        fault: Fault,
+        fault: Diagnostic,
     },
     /// Two files of one folder that define the same test.
     #[error("`{first}` and `{second}` both define the test `{test}`: rename one, or remove it")]
-    Twice {
+    Duplicate {
         /// The test.
         test: String,
         /// A file.
@@ -49,28 +49,28 @@ pub enum DefinitionError {
 impl DefinitionError {
     /// A file whose text the reader of TOML did not like.
     pub(crate) fn malformed(file: &str, text: &str, error: &toml::de::Error) -> Self {
-        Text { file, text }.malformed(error)
+        SourceText { file, text }.malformed(error)
     }
 }
 
 /// What is wrong with something, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", way_out.as_ref().map(|way_out| format!(": {way_out}")).unwrap_or_default())]
-pub struct Fault {
+pub struct Diagnostic {
     /// What is wrong.
     pub what: String,
     /// The way out, where one is known.
     pub way_out: Option<String>,
 }
 
-impl Fault {
+impl Diagnostic {
     /// Something that is wrong.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), way_out: None }
     }
 
     /// With the way out.
-    pub fn with(mut self, way_out: impl Into<String>) -> Self {
+    pub fn with_help(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = Some(way_out.into());
         self
     }
@@ -84,44 +84,44 @@ impl Fault {
                 if all.is_empty() { "there is none".to_owned() } else { format!("there is {}", all.join(", ")) }
             }
         };
-        Self::new(what).with(way_out)
+        Self::new(what).with_help(way_out)
     }
 }
 
 /// A definition's text, for messages that point into it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct SourceText<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
 }
 
-impl Text<'_> {
+impl SourceText<'_> {
     /// A fault at a place.
-    pub(super) fn wrong(&self, span: Range<usize>, fault: Fault) -> DefinitionError {
+    pub(super) fn error_at(&self, span: Range<usize>, fault: Diagnostic) -> DefinitionError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        DefinitionError::Wrong { file: self.file.to_owned(), line, column, span, fault }
+        DefinitionError::Invalid { file: self.file.to_owned(), line, column, span, fault }
     }
 
     /// What the reader of TOML did not like, with the nearest right spelling where a name is unknown.
     pub(super) fn malformed(&self, error: &toml::de::Error) -> DefinitionError {
         let message = error.message().trim();
-        let fault =
-            unknown_name(message).unwrap_or_else(|| Fault::new(without_rust_types(&message.replace('\n', ", "))));
-        self.wrong(error.span().unwrap_or(0..0), fault)
+        let fault = parse_unknown_name(message)
+            .unwrap_or_else(|| Diagnostic::new(without_rust_types(&message.replace('\n', ", "))));
+        self.error_at(error.span().unwrap_or(0..0), fault)
     }
 }
 
 /// Reads "unknown field `comand`, expected one of `command`, …", as serde words it.
-fn unknown_name(message: &str) -> Option<Fault> {
+fn parse_unknown_name(message: &str) -> Option<Diagnostic> {
     let (what, rest) = [("field", "unknown field "), ("value", "unknown variant ")]
         .into_iter()
         .find_map(|(what, start)| Some((what, message.strip_prefix(start)?)))?;
     let mut names = rest.split('`').skip(1).step_by(2);
     let given = names.next()?;
     let known: Vec<&str> = names.collect();
-    Some(Fault::unknown(format!("there is no {what} `{given}` here"), given, known))
+    Some(Diagnostic::unknown(format!("there is no {what} `{given}` here"), given, known))
 }
 
 #[cfg(test)]
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_lines_and_characters() {
-        let text = Text { file: "x.toml", text: "a = 1\né = 2\n" };
-        assert_eq!(text.wrong(9..10, Fault::new("no")).to_string(), "x.toml:2:3: no");
-        assert_eq!(text.wrong(900..901, Fault::new("no")).to_string(), "x.toml:3:1: no");
+        let text = SourceText { file: "x.toml", text: "a = 1\né = 2\n" };
+        assert_eq!(text.error_at(9..10, Diagnostic::new("no")).to_string(), "x.toml:2:3: no");
+        assert_eq!(text.error_at(900..901, Diagnostic::new("no")).to_string(), "x.toml:3:1: no");
     }
 
     #[test]
     fn an_unknown_name_finds_its_right_spelling() {
-        let fault = unknown_name("unknown field `comand`, expected one of `name`, `command`").unwrap();
+        let fault = parse_unknown_name("unknown field `comand`, expected one of `name`, `command`").unwrap();
         assert_eq!(fault.to_string(), "there is no field `comand` here: did you mean `command`?");
-        let fault = unknown_name("unknown variant `zzzzzzz`, expected `a` or `b`").unwrap();
+        let fault = parse_unknown_name("unknown variant `zzzzzzz`, expected `a` or `b`").unwrap();
         assert_eq!(fault.to_string(), "there is no value `zzzzzzz` here: there is `a`, `b`");
     }
 }

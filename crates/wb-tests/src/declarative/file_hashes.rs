@@ -11,11 +11,11 @@ use wb_model::Sha256;
 
 /// The SHA-256 of files, read anew only where a file is not as it was.
 #[derive(Debug, Default)]
-pub(super) struct FileHashes(Mutex<HashMap<PathBuf, (Stamp, Sha256)>>);
+pub(super) struct FileHashes(Mutex<HashMap<PathBuf, (FileStamp, Sha256)>>);
 
 /// What changes with each write to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -28,8 +28,8 @@ impl FileHashes {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn of(&self, path: &Path) -> io::Result<Sha256> {
-        let stamp = Stamp::of(path)?;
+    pub(super) fn hash(&self, path: &Path) -> io::Result<Sha256> {
+        let stamp = FileStamp::of(path)?;
         // A hash is put in whole, also by a thread that panics later.
         let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, hash)) = cached().get(path).filter(|(before, _)| *before == stamp) {
@@ -41,7 +41,7 @@ impl FileHashes {
     }
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         Ok(Self {
@@ -67,9 +67,9 @@ mod tests {
             // In the place of the other, as editors do: the inode tells them apart whatever the clock's resolution.
             fs::write(folder.path().join("new"), content).unwrap();
             fs::rename(folder.path().join("new"), &path).unwrap();
-            assert_eq!(hashes.of(&path).unwrap(), Sha256::of(content.as_bytes()));
-            assert_eq!(hashes.of(&path).unwrap(), Sha256::of(content.as_bytes()), "the second time");
+            assert_eq!(hashes.hash(&path).unwrap(), Sha256::of(content.as_bytes()));
+            assert_eq!(hashes.hash(&path).unwrap(), Sha256::of(content.as_bytes()), "the second time");
         }
-        assert!(hashes.of(&folder.path().join("gone")).is_err());
+        assert!(hashes.hash(&folder.path().join("gone")).is_err());
     }
 }

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use wb_model::Params;
 
-use super::definition::{Definition, Measured, Ready};
-use super::template::{Argv, Bindings, Template};
+use super::definition::{Definition, MeasuredProgram, Readiness};
+use super::template::{Bindings, CommandTemplate, Template};
 use crate::test::NamedFile;
-use crate::{DEFINITION_FILE, DEFINITION_SHA256};
+use crate::{DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
 /// Where programs belong to the system, whose packages are recorded with the environment.
-const OF_SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
+const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
 
 impl Definition {
     /// The files of a cell with these parameters: those with a `path`, whatever is called below `{here}`, and the programs
     /// of commands with their scripts where they are given by their whole path.
     pub(super) fn named_files(&self, params: &Params) -> Vec<NamedFile> {
-        let mut all: Vec<NamedFile> = self.beside.iter().map(|(file, _)| file.clone()).collect();
-        all.extend(self.called_files(params));
+        let mut all: Vec<NamedFile> = self.included_files.iter().map(|(file, _)| file.clone()).collect();
+        all.extend(self.files_named_by_commands(params));
         all.sort();
         all.dedup();
         all
@@ -29,19 +29,22 @@ impl Definition {
     /// The SHA-256 of the definition, and of each of its files: those that it takes in as they were read, those that its
     /// commands call as they are now.
     pub(super) fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
-        let name = |file: &NamedFile| format!("{DEFINITION_FILE}{} sha256", file.path);
-        let taken_in = self.beside.iter().map(|(file, hash)| (name(file), hash.to_string()));
+        let name = |file: &NamedFile| format!("{DEFINITION_FILE_PREFIX}{} sha256", file.path);
+        let taken_in = self.included_files.iter().map(|(file, hash)| (name(file), hash.to_string()));
         let own = [(DEFINITION_SHA256.to_owned(), self.digest.to_string())];
         // What this program cannot read is listed with the reason among the run's copies.
-        let hash = |file: NamedFile| Some((name(&file), self.file_hashes.of(&file.location).ok()?.to_string()));
-        own.into_iter().chain(taken_in).chain(self.called_files(params).into_iter().filter_map(hash)).collect()
+        let hash = |file: NamedFile| Some((name(&file), self.file_hashes.hash(&file.location).ok()?.to_string()));
+        own.into_iter()
+            .chain(taken_in)
+            .chain(self.files_named_by_commands(params).into_iter().filter_map(hash))
+            .collect()
     }
 
     /// The files that its commands name.
-    fn called_files(&self, params: &Params) -> Vec<NamedFile> {
+    fn files_named_by_commands(&self, params: &Params) -> Vec<NamedFile> {
         let bindings = Bindings { params, builtins: Default::default() };
         let folder = self.folder.as_deref().map(Path::new);
-        let below = self.templates().filter_map(|template| template.below_here(&bindings));
+        let below = self.templates().filter_map(|template| template.path_below_here(&bindings));
         let below = below.filter_map(|path| {
             let location = folder?.join(&path);
             location.is_file().then(|| NamedFile { path: format!("{{here}}/{path}"), location })
@@ -57,22 +60,22 @@ impl Definition {
             program.iter().filter_map(Template::literal).chain(script)
         });
         words
-            .filter(|word| is_own_program(Path::new(word)))
+            .filter(|word| is_user_file(Path::new(word)))
             .map(|word| NamedFile { path: word.to_owned(), location: PathBuf::from(word) })
     }
 
     /// Whatever is filled in for processes.
     fn templates(&self) -> impl Iterator<Item = &Template> {
-        self.commands().flat_map(Argv::words).chain(self.env.iter().map(|(_, value)| value))
+        self.commands().flat_map(CommandTemplate::words).chain(self.env.iter().map(|(_, value)| value))
     }
 
     /// Every command.
-    fn commands(&self) -> impl Iterator<Item = &Argv> {
-        let (Measured::Command(measured) | Measured::Runner(measured)) = &self.measured;
+    fn commands(&self) -> impl Iterator<Item = &CommandTemplate> {
+        let (MeasuredProgram::Command(measured) | MeasuredProgram::Runner(measured)) = &self.measured_program;
         let services = self.services.iter().flat_map(|service| {
             let ready = match &service.ready {
-                Ready::Command(command) => Some(command),
-                Ready::Line(..) | Ready::Port(_) => None,
+                Readiness::Command(command) => Some(command),
+                Readiness::Line(..) | Readiness::Port(_) => None,
             };
             [Some(&service.command), ready, service.stop.as_ref()].into_iter().flatten()
         });
@@ -81,10 +84,10 @@ impl Definition {
 }
 
 /// Whether it is a file that is the user's own and that everybody may read.
-fn is_own_program(path: &Path) -> bool {
+fn is_user_file(path: &Path) -> bool {
     const READABLE: u32 = 0o004;
     let is_open = |found: fs::Metadata| found.is_file() && found.permissions().mode() & READABLE != 0;
     path.is_absolute()
-        && !OF_SYSTEM.iter().any(|folder| path.starts_with(folder))
+        && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
         && fs::metadata(path).is_ok_and(is_open)
 }

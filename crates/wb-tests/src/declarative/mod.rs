@@ -7,20 +7,20 @@
 //! then [`sample`] (what happens in a sample) and [`study`] (what is read out of it).
 
 mod build;
+mod builtin;
 mod check;
 mod definition;
 mod error;
 mod file_hashes;
 mod files;
-mod left;
+mod metric;
 mod params;
+mod parser;
 mod port;
 mod prepare;
 mod raw;
-mod reader;
-mod reading;
 mod sample;
-mod shipped;
+mod sample_output;
 mod study;
 mod template;
 #[cfg(test)]
@@ -34,24 +34,26 @@ use wb_model::{Declaration, Facts, Metric, Nanos, ParamKind, Params, Requirement
 use wb_record::definition_files::DefinitionFiles;
 use wb_stats::Rule;
 
-use crate::test::{AnyPrepared, NamedFile, misplaced};
-use crate::{Answer, Artefacts, Attempt, BuildInputs, Failure, Measured, Rejected, Site, Solved, Test};
+use crate::test::{AnyPrepared, NamedFile, unsupported_placement};
+use crate::{
+    Artefacts, Attempt, BuildInputs, Conclusion, Failure, Measurement, Rejection, StudiedCell, Test, WorkerContext,
+};
 
-use definition::{Calibration, Definition};
-pub use error::{DefinitionError, Fault};
+pub use builtin::builtin_tests;
+use definition::{Definition, DurationControl};
+pub use error::{DefinitionError, Diagnostic};
 use prepare::Prepared;
-pub use shipped::shipped;
 use template::Bindings;
 
 /// A test that a TOML file defines.
 #[derive(Debug)]
-pub struct Declarative {
+pub struct DeclarativeTest {
     definition: Definition,
     /// As it was written, unless it comes with the program.
     text: Option<String>,
 }
 
-impl Declarative {
+impl DeclarativeTest {
     /// Reads a definition. `name` is what messages call it; files beside it lie in `folder`.
     ///
     /// # Errors
@@ -67,7 +69,7 @@ impl Declarative {
         copies: Option<&DefinitionFiles>,
     ) -> Result<Self, DefinitionError> {
         let own = folder.map(|_| text.to_owned());
-        Definition::read(name, text, folder, copies).map(|definition| Self { definition, text: own })
+        Definition::parse(name, text, folder, copies).map(|definition| Self { definition, text: own })
     }
 
     /// Reads the definition in a file. Where a run has recorded it, the files that it names are the run's copies; those
@@ -85,7 +87,7 @@ impl Declarative {
 }
 
 #[async_trait]
-impl Test for Declarative {
+impl Test for DeclarativeTest {
     fn declaration(&self) -> Declaration {
         self.definition.declaration.clone()
     }
@@ -107,11 +109,11 @@ impl Test for Declarative {
     }
 
     fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        self.definition.machine.iter().map(|param| param.values(given, facts)).collect()
+        self.definition.machine_params.iter().map(|param| param.values(given, facts)).collect()
     }
 
     fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
-        misplaced(params, facts).unwrap_or_else(Some)
+        unsupported_placement(params, facts).unwrap_or_else(Some)
     }
 
     fn rule(&self, _params: &Params) -> Option<Rule> {
@@ -135,14 +137,14 @@ impl Test for Declarative {
     }
 
     fn metrics(&self, _params: &Params) -> Vec<Metric> {
-        self.definition.readings.iter().map(|reading| reading.metric.clone()).collect()
+        self.definition.metrics.iter().map(|reading| reading.metric.clone()).collect()
     }
 
-    async fn build(&self, params: &Params, site: &Site) -> Result<BTreeMap<String, String>, Failure> {
+    async fn build(&self, params: &Params, site: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
         self.definition.build_programs(params, site).await
     }
 
-    async fn prepare(&self, params: &Params, site: &Site) -> Result<AnyPrepared, Failure> {
+    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<AnyPrepared, Failure> {
         Ok(Box::new(self.definition.prepare(params, site).await?))
     }
 
@@ -152,16 +154,16 @@ impl Test for Declarative {
         self.definition.sample(params, prepared, attempt).await
     }
 
-    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &Site) -> Result<(), Failure> {
+    async fn cleanup(&self, params: &Params, prepared: AnyPrepared, site: &WorkerContext) -> Result<(), Failure> {
         let prepared: Box<Prepared> = prepared.downcast().map_err(|_| Failure::refused("prepared by another test"))?;
         self.definition.clean_up(params, *prepared, site).await
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         self.definition.study(params, artefacts)
     }
 
-    fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }
 }
@@ -170,7 +172,7 @@ impl Definition {
     /// The programs that it needs, as far as the parameters that name them are known.
     fn requirements(&self, params: &Params) -> Vec<Requirement> {
         let bindings = Bindings { params, builtins: BTreeMap::new() };
-        let need = |need: &definition::Need| {
+        let need = |need: &definition::RequirementTemplate| {
             Some(Requirement {
                 program: need.program.text(&bindings).ok()?,
                 package: need.package.text(&bindings).ok()?,
@@ -178,7 +180,7 @@ impl Definition {
                 ability: None,
             })
         };
-        self.needs.iter().filter_map(need).collect()
+        self.requirement_templates.iter().filter_map(need).collect()
     }
 
     /// The programs that it may need, for people: where a choice decides, all that it can come to.
@@ -211,12 +213,12 @@ impl Definition {
     fn estimate(&self, min_time: Nanos) -> Nanos {
         let own = self.estimate.unwrap_or(min_time).0;
         Nanos(match self.calibration {
-            Calibration::Work(_) => {
+            DurationControl::Work(_) => {
                 let work = self.work_time(min_time).0;
-                work.saturating_add(work / sample::PROBE_PART)
+                work.saturating_add(work / sample::PROBE_DIVISOR)
             }
-            Calibration::Time => own.max(min_time.0),
-            Calibration::Fixed => own,
+            DurationControl::Time => own.max(min_time.0),
+            DurationControl::Fixed => own,
         })
     }
 
@@ -229,13 +231,15 @@ impl Definition {
     /// How long finding the work of a sample takes: a run of nearly that work, and shorter ones before it.
     fn calibration_time(&self, min_time: Nanos) -> Nanos {
         match self.calibration {
-            Calibration::Work(_) => Nanos::from_seconds(self.work_time(min_time).seconds() * sample::CALIBRATING),
-            Calibration::Time | Calibration::Fixed => Nanos(0),
+            DurationControl::Work(_) => {
+                Nanos::from_seconds(self.work_time(min_time).seconds() * sample::CALIBRATION_FACTOR)
+            }
+            DurationControl::Time | DurationControl::Fixed => Nanos(0),
         }
     }
 
     /// Whether anything says how long a sample takes: a command that is given neither work nor time takes its own.
     fn is_estimated(&self) -> bool {
-        self.estimate.is_some() || !matches!(self.calibration, Calibration::Fixed)
+        self.estimate.is_some() || !matches!(self.calibration, DurationControl::Fixed)
     }
 }

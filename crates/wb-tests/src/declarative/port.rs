@@ -5,35 +5,40 @@ use std::hash::{BuildHasher, RandomState};
 
 use wb_model::Nanos;
 
-use crate::{Failure, Site};
+use crate::{Failure, WorkerContext};
 
 /// Below what kernels hand out by themselves, above what services are usually given.
-const FIRST: u16 = 20_000;
-const LAST: u16 = 32_000;
+const FIRST_PORT: u16 = 20_000;
+const LAST_PORT: u16 = 32_000;
 
 /// The state of a TCP socket that listens, in the kernel's numbers.
-const LISTENS: &str = "0A";
+const TCP_LISTEN: &str = "0A";
 
 /// A port that no TCP or UDP socket of the worker is bound to.
-pub(super) async fn free(site: &Site) -> Result<u16, Failure> {
-    let taken = bound(site, |_| true).await?;
-    let span = u64::from(LAST - FIRST);
+pub(super) async fn find_free_port(site: &WorkerContext) -> Result<u16, Failure> {
+    let taken = bound_ports(site, |_| true).await?;
+    let span = u64::from(LAST_PORT - FIRST_PORT);
     // Chosen at random, so that two runs on one machine do not both take the first.
     let start = RandomState::new().hash_one(site.group.folder()) % span;
-    let all = (0..span).map(|step| FIRST + ((start + step) % span) as u16);
+    let all = (0..span).map(|step| FIRST_PORT + ((start + step) % span) as u16);
     all.into_iter()
         .find(|port| !taken.contains(port))
-        .ok_or_else(|| Failure::refused(format!("every port from {FIRST} to {LAST} is taken")))
+        .ok_or_else(|| Failure::refused(format!("every port from {FIRST_PORT} to {LAST_PORT} is taken")))
 }
 
 /// Waits until a TCP socket listens on a port, or a UDP socket is bound to it.
-pub(super) async fn listens(site: &Site, what: &str, port: u16, limit: Nanos) -> Result<(), Failure> {
-    let there = || async { bound(site, |state| state == LISTENS).await.ok()?.contains(&port).then_some(()) };
-    site.wait_until(&format!("{what} (port {port})"), limit, there).await
+pub(super) async fn wait_for_listener(
+    site: &WorkerContext,
+    what: &str,
+    port: u16,
+    limit: Nanos,
+) -> Result<(), Failure> {
+    let there = || async { bound_ports(site, |state| state == TCP_LISTEN).await.ok()?.contains(&port).then_some(()) };
+    site.poll_until(&format!("{what} (port {port})"), limit, there).await
 }
 
 /// The ports that sockets are bound to; of TCP, those in a state that `counts`.
-async fn bound(site: &Site, counts: impl Fn(&str) -> bool) -> Result<BTreeSet<u16>, Failure> {
+async fn bound_ports(site: &WorkerContext, counts: impl Fn(&str) -> bool) -> Result<BTreeSet<u16>, Failure> {
     let mut ports = BTreeSet::new();
     for (file, is_tcp) in [("tcp", true), ("tcp6", true), ("udp", false), ("udp6", false)] {
         let table = match site.get(&format!("/proc/net/{file}")).await {

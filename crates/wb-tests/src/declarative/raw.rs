@@ -22,28 +22,28 @@ pub(super) struct Definition {
     #[serde(default)]
     pub(super) param: Vec<Spanned<Param>>,
     #[serde(default)]
-    pub(super) requires: Vec<Requires>,
+    pub(super) requires: Vec<Requirement>,
     #[serde(default)]
     pub(super) file: Vec<Spanned<File>>,
     pub(super) build: Option<Build>,
     #[serde(default)]
-    pub(super) setup: Vec<Spanned<Words>>,
+    pub(super) setup: Vec<Spanned<CommandWords>>,
     #[serde(default)]
     pub(super) service: Vec<Spanned<Service>>,
-    pub(super) command: Option<Spanned<Words>>,
-    pub(super) runner: Option<Spanned<Words>>,
+    pub(super) command: Option<Spanned<CommandWords>>,
+    pub(super) runner: Option<Spanned<CommandWords>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
     pub(super) stdout: Option<Spanned<Capture>>,
     #[serde(default = "any_work")]
-    pub(super) work: Spanned<Work>,
+    pub(super) work: Spanned<WorkLimits>,
     #[serde(default)]
     pub(super) metric: Vec<Spanned<Metric>>,
     #[serde(default)]
     pub(super) check: Vec<Spanned<Check>>,
     pub(super) same_output: Option<Spanned<SameOutput>>,
     #[serde(default)]
-    pub(super) cleanup: Vec<Spanned<Words>>,
+    pub(super) cleanup: Vec<Spanned<CommandWords>>,
 }
 
 #[derive(Debug, Derive)]
@@ -53,23 +53,23 @@ pub(super) struct Param {
     #[serde(default)]
     pub(super) aliases: Vec<String>,
     pub(super) help: Spanned<String>,
-    pub(super) kind: Spanned<Kind>,
-    pub(super) of: Option<Spanned<Kind>>,
+    pub(super) kind: Spanned<ParamType>,
+    pub(super) of: Option<Spanned<ParamType>>,
     #[serde(default)]
     pub(super) choices: Vec<String>,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
     pub(super) default: Option<Spanned<Value>>,
-    pub(super) resolved: Option<Spanned<Machine>>,
+    pub(super) resolved: Option<Spanned<MachineProperty>>,
     pub(super) times: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) axis: bool,
-    pub(super) arguments: Option<Spanned<BTreeMap<String, Words>>>,
+    pub(super) arguments: Option<Spanned<BTreeMap<String, CommandWords>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(super) enum ParamType {
     Bool,
     Integer,
     Number,
@@ -84,7 +84,7 @@ pub(super) enum Kind {
 /// What of a machine decides a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Machine {
+pub(super) enum MachineProperty {
     Cpus,
     Cores,
     OneAndCores,
@@ -95,7 +95,7 @@ pub(super) enum Machine {
 
 #[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Requires {
+pub(super) struct Requirement {
     pub(super) program: Spanned<String>,
     pub(super) package: Spanned<String>,
     #[serde(default)]
@@ -109,7 +109,7 @@ pub(super) struct File {
     pub(super) text: Option<Spanned<String>>,
     pub(super) path: Option<Spanned<String>>,
     #[serde(default, rename = "in")]
-    pub(super) folder: Folder,
+    pub(super) folder: TargetFolder,
     #[serde(default)]
     pub(super) template: bool,
 }
@@ -117,7 +117,7 @@ pub(super) struct File {
 /// Which private folder a file is put into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Folder {
+pub(super) enum TargetFolder {
     #[default]
     Scratch,
     Sample,
@@ -126,18 +126,18 @@ pub(super) enum Folder {
 #[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Build {
-    pub(super) commands: Vec<Spanned<Words>>,
+    pub(super) commands: Vec<Spanned<CommandWords>>,
     pub(super) programs: Vec<Spanned<String>>,
 }
 
 #[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Service {
-    pub(super) command: Spanned<Words>,
+    pub(super) command: Spanned<CommandWords>,
     pub(super) ready: Spanned<Ready>,
     #[serde(default = "half_a_minute")]
     pub(super) limit: Nanos,
-    pub(super) stop: Option<Spanned<Words>>,
+    pub(super) stop: Option<Spanned<CommandWords>>,
 }
 
 fn half_a_minute() -> Nanos {
@@ -151,7 +151,7 @@ pub(super) struct Ready {
     #[serde(default)]
     pub(super) stream: Stream,
     pub(super) port: Option<Spanned<String>>,
-    pub(super) command: Option<Spanned<Words>>,
+    pub(super) command: Option<Spanned<CommandWords>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
@@ -164,16 +164,16 @@ pub(super) enum Stream {
 
 #[derive(Debug, Clone, Copy, Derive)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct Work {
+pub(super) struct WorkLimits {
     pub(super) start: u64,
     pub(super) most: u64,
 }
 
-fn any_work() -> Spanned<Work> {
-    Spanned::new(0..0, Work::default())
+fn any_work() -> Spanned<WorkLimits> {
+    Spanned::new(0..0, WorkLimits::default())
 }
 
-impl Default for Work {
+impl Default for WorkLimits {
     fn default() -> Self {
         Self { start: 1, most: 1_000_000_000_000 }
     }
@@ -192,11 +192,11 @@ pub(super) struct Metric {
     pub(super) primary: bool,
     #[serde(default)]
     pub(super) optional: bool,
-    pub(super) from: Option<Spanned<From>>,
+    pub(super) from: Option<Spanned<FigureSource>>,
     pub(super) file: Option<Spanned<String>>,
     pub(super) regex: Option<Spanned<String>>,
     pub(super) json: Option<Spanned<String>>,
-    pub(super) several: Option<Spanned<Several>>,
+    pub(super) several: Option<Spanned<Reduction>>,
     pub(super) scale: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) units: BTreeMap<String, f64>,
@@ -205,7 +205,7 @@ pub(super) struct Metric {
 /// What a figure is read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum From {
+pub(super) enum FigureSource {
     Stdout,
     Stderr,
     Elapsed,
@@ -217,7 +217,7 @@ pub(super) enum From {
 /// Which of several matches is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Several {
+pub(super) enum Reduction {
     /// There must be one only.
     #[default]
     Refused,
@@ -234,7 +234,7 @@ pub(super) enum Several {
 pub(super) struct Check {
     pub(super) says: Spanned<String>,
     pub(super) gate: Option<Gate>,
-    pub(super) from: Option<Spanned<From>>,
+    pub(super) from: Option<Spanned<FigureSource>>,
     pub(super) file: Option<Spanned<String>>,
     pub(super) must: Option<Spanned<String>>,
     pub(super) must_not: Option<Spanned<String>>,
@@ -254,7 +254,7 @@ pub(super) enum SameOutput {
 
 /// A command: a list of arguments, or a line that is split into them.
 #[derive(Debug, Clone)]
-pub(super) struct Words(pub(super) Vec<String>);
+pub(super) struct CommandWords(pub(super) Vec<String>);
 
 /// A number, or a text with placeholders that becomes one.
 #[derive(Debug, Clone)]
@@ -263,33 +263,33 @@ pub(super) enum Bound {
     Text(String),
 }
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for CommandWords {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Words;
+        struct CommandWordsVisitor;
+        impl<'de> Visitor<'de> for CommandWordsVisitor {
+            type Value = CommandWords;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a command: a list of arguments, or one line")
             }
-            fn visit_str<E: de::Error>(self, line: &str) -> Result<Words, E> {
-                template::words(line).map(Words).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, line: &str) -> Result<CommandWords, E> {
+                template::split_words(line).map(CommandWords).map_err(E::custom)
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CommandWords, A::Error> {
                 let mut words = Vec::new();
                 while let Some(word) = list.next_element()? {
                     words.push(word);
                 }
-                Ok(Words(words))
+                Ok(CommandWords(words))
             }
         }
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(CommandWordsVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for SameOutput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
+        struct SameOutputVisitor;
+        impl Visitor<'_> for SameOutputVisitor {
             type Value = SameOutput;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("true, false, or a regular expression")
@@ -301,14 +301,14 @@ impl<'de> Deserialize<'de> for SameOutput {
                 Ok(SameOutput::Matching(pattern.to_owned()))
             }
         }
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(SameOutputVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for Bound {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
+        struct BoundVisitor;
+        impl Visitor<'_> for BoundVisitor {
             type Value = Bound;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number, or a text with a placeholder")
@@ -323,6 +323,6 @@ impl<'de> Deserialize<'de> for Bound {
                 Ok(Bound::Text(text.to_owned()))
             }
         }
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(BoundVisitor)
     }
 }

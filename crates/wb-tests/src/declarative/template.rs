@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Bytes, Nanos, ParamKind, Params, Value};
 
-use super::error::Fault;
+use super::error::Diagnostic;
 
 /// What a placeholder can stand for beside a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ impl Builtin {
     ];
 
     /// The one of this name.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, builtin)| *builtin)
     }
 
@@ -52,18 +52,18 @@ impl Builtin {
 
 /// When a text is filled in, which decides what is known by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(super) enum Phase {
     /// While it is planned: parameters alone.
-    Planned,
+    Plan,
     /// While things are made ready or taken down.
-    Prepared,
+    Prepare,
     /// For one run of the measured command.
-    Sampled,
+    Sample,
 }
 
 /// What a parameter becomes in a command.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shape {
+pub(super) enum ArgumentShape {
     /// One text.
     One(ParamKind),
     /// One argument for each of its values.
@@ -76,18 +76,18 @@ pub(super) enum Shape {
 
 /// The names that placeholders can use.
 #[derive(Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct TemplateScope<'a> {
     /// Parameters by name.
-    pub(super) shapes: &'a BTreeMap<String, Shape>,
+    pub(super) argument_shapes: &'a BTreeMap<String, ArgumentShape>,
     /// By when.
-    pub(super) moment: Moment,
+    pub(super) phase: Phase,
     /// Whether the definition lies in a folder.
     pub(super) has_folder: bool,
 }
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+enum ValueFormat {
     Canonical,
     Size(f64),
     Time(f64),
@@ -98,24 +98,24 @@ const SIZES: [(&str, f64); 4] = [("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 #[derive(Debug, Clone, PartialEq)]
-enum Source {
-    Param(String, Shape),
+enum Variable {
+    Param(String, ArgumentShape),
     Builtin(Builtin),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
-    Hole(Source, Form),
+    Placeholder(Variable, ValueFormat),
 }
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Template(Vec<Piece>);
+pub(super) struct Template(Vec<TemplatePart>);
 
 /// A command with placeholders.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Argv(Vec<Template>);
+pub(super) struct CommandTemplate(Vec<Template>);
 
 /// What placeholders stand for, once it is known.
 #[derive(Debug, Clone)]
@@ -133,10 +133,10 @@ impl Bindings<'_> {
         self
     }
 
-    fn get(&self, source: &Source) -> Result<Value, String> {
+    fn get(&self, source: &Variable) -> Result<Value, String> {
         let (name, value) = match source {
-            Source::Param(name, _) => (name.as_str(), self.params.get(name)),
-            Source::Builtin(builtin) => {
+            Variable::Param(name, _) => (name.as_str(), self.params.get(name)),
+            Variable::Builtin(builtin) => {
                 let name = Builtin::ALL.iter().find(|(_, known)| known == builtin).map_or("", |(name, _)| name);
                 (name, self.builtins.get(builtin))
             }
@@ -147,8 +147,12 @@ impl Bindings<'_> {
 
 impl Template {
     /// Reads a text; what it uses of the built-in placeholders is added to `used`.
-    pub(super) fn parse(text: &str, known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<Self, Fault> {
-        let mut pieces: Vec<Piece> = Vec::new();
+    pub(super) fn parse(
+        text: &str,
+        known: &TemplateScope<'_>,
+        used: &mut BTreeSet<Builtin>,
+    ) -> Result<Self, Diagnostic> {
+        let mut pieces: Vec<TemplatePart> = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -159,21 +163,26 @@ impl Template {
                 rest = &after[1..];
                 continue;
             }
-            let close = (brace == "{").then(|| after.find('}')).flatten().ok_or_else(|| unpaired(brace))?;
+            let close = (brace == "{").then(|| after.find('}')).flatten().ok_or_else(|| unpaired_brace(brace))?;
             if !literal.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                pieces.push(TemplatePart::Text(std::mem::take(&mut literal)));
             }
-            pieces.push(hole(&after[..close], known, used)?);
+            pieces.push(parse_placeholder(&after[..close], known, used)?);
             rest = &after[close + 1..];
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal));
+            pieces.push(TemplatePart::Text(literal));
         }
-        let several = |piece: &Piece| matches!(piece, Piece::Hole(Source::Param(_, Shape::Words | Shape::Table(_)), _));
+        let several = |piece: &TemplatePart| {
+            matches!(
+                piece,
+                TemplatePart::Placeholder(Variable::Param(_, ArgumentShape::Words | ArgumentShape::Table(_)), _)
+            )
+        };
         if pieces.len() > 1 && pieces.iter().any(several) {
-            return Err(Fault::new(format!("`{text}` has a placeholder of several arguments inside of a text"))
-                .with("make it an element of its own"));
+            return Err(Diagnostic::new(format!("`{text}` has a placeholder of several arguments inside of a text"))
+                .with_help("make it an element of its own"));
         }
         Ok(Self(pieces))
     }
@@ -183,41 +192,43 @@ impl Template {
         self.0
             .iter()
             .map(|piece| match piece {
-                Piece::Text(text) => Ok(text.clone()),
-                Piece::Hole(source, form) => match bindings.get(source)? {
+                TemplatePart::Text(text) => Ok(text.clone()),
+                TemplatePart::Placeholder(source, form) => match bindings.get(source)? {
                     Value::List(values) => Ok(values.iter().map(Value::to_string).collect::<Vec<_>>().join(",")),
-                    value => written(&value, *form),
+                    value => format_value(&value, *form),
                 },
             })
             .collect()
     }
 
     /// Whether it has a placeholder for a parameter.
-    pub(super) fn takes(&self, param: &str) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Hole(Source::Param(name, _), _) if name == param))
+    pub(super) fn uses_param(&self, param: &str) -> bool {
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, TemplatePart::Placeholder(Variable::Param(name, _), _) if name == param))
     }
 
     /// Whether its own text, or an argument that it gives for a value of a parameter, has this in it.
     pub(super) fn mentions(&self, word: &str) -> bool {
         self.0.iter().any(|piece| match piece {
-            Piece::Text(text) => text.contains(word),
-            Piece::Hole(Source::Param(_, Shape::Table(table)), _) => {
+            TemplatePart::Text(text) => text.contains(word),
+            TemplatePart::Placeholder(Variable::Param(_, ArgumentShape::Table(table)), _) => {
                 table.values().flatten().any(|argument| argument.contains(word))
             }
-            Piece::Hole(..) => false,
+            TemplatePart::Placeholder(..) => false,
         })
     }
 
     fn arguments(&self, bindings: &Bindings<'_>) -> Result<Vec<String>, String> {
-        let [Piece::Hole(source @ Source::Param(name, shape), _)] = self.0.as_slice() else {
+        let [TemplatePart::Placeholder(source @ Variable::Param(name, shape), _)] = self.0.as_slice() else {
             return Ok(vec![self.text(bindings)?]);
         };
         match (shape, bindings.get(source)?) {
-            (Shape::One(_), _) => Ok(vec![self.text(bindings)?]),
-            (Shape::List, Value::List(values)) => Ok(values.iter().map(Value::to_string).collect()),
-            (Shape::List, value) => Ok(vec![value.to_string()]),
-            (Shape::Words, value) => words(&value.to_string()),
-            (Shape::Table(table), value) => {
+            (ArgumentShape::One(_), _) => Ok(vec![self.text(bindings)?]),
+            (ArgumentShape::List, Value::List(values)) => Ok(values.iter().map(Value::to_string).collect()),
+            (ArgumentShape::List, value) => Ok(vec![value.to_string()]),
+            (ArgumentShape::Words, value) => split_words(&value.to_string()),
+            (ArgumentShape::Table(table), value) => {
                 table.get(&value.to_string()).cloned().ok_or_else(|| format!("`{name}` has no arguments for `{value}`"))
             }
         }
@@ -228,25 +239,30 @@ impl Template {
     /// The whole text, where nothing in it is to be filled in.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Piece::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// What follows `{here}/` in it, where all of that is known.
-    pub(super) fn below_here(&self, bindings: &Bindings<'_>) -> Option<String> {
-        let is_here = |piece: &Piece| matches!(piece, Piece::Hole(Source::Builtin(Builtin::Here), _));
+    pub(super) fn path_below_here(&self, bindings: &Bindings<'_>) -> Option<String> {
+        let is_here =
+            |piece: &TemplatePart| matches!(piece, TemplatePart::Placeholder(Variable::Builtin(Builtin::Here), _));
         let at = self.0.iter().position(is_here)?;
         let rest = Self(self.0[at + 1..].to_vec()).text(bindings).ok()?;
         rest.strip_prefix('/').filter(|path| !path.is_empty()).map(str::to_owned)
     }
 }
 
-impl Argv {
+impl CommandTemplate {
     /// Reads the words of a command.
-    pub(super) fn parse(words: &[String], known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<Self, Fault> {
+    pub(super) fn parse(
+        words: &[String],
+        known: &TemplateScope<'_>,
+        used: &mut BTreeSet<Builtin>,
+    ) -> Result<Self, Diagnostic> {
         if words.is_empty() {
-            return Err(Fault::new("a command has at least its program"));
+            return Err(Diagnostic::new("a command has at least its program"));
         }
         words.iter().map(|word| Template::parse(word, known, used)).collect::<Result<_, _>>().map(Self)
     }
@@ -264,79 +280,84 @@ impl Argv {
 }
 
 /// Splits a text into words as a shell would, quotes and backslashes included, and does nothing else of what it does.
-pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
+pub(super) fn split_words(text: &str) -> Result<Vec<String>, String> {
     shell_words::split(text).map_err(|_| format!("`{text}` has a quote that is not closed"))
 }
 
-fn unpaired(brace: &str) -> Fault {
-    Fault::new(format!("a `{brace}` stands alone")).with(format!("write `{brace}{brace}` for the brace itself"))
+fn unpaired_brace(brace: &str) -> Diagnostic {
+    Diagnostic::new(format!("a `{brace}` stands alone"))
+        .with_help(format!("write `{brace}{brace}` for the brace itself"))
 }
 
-fn hole(text: &str, known: &Known<'_>, used: &mut BTreeSet<Builtin>) -> Result<Piece, Fault> {
+fn parse_placeholder(
+    text: &str,
+    known: &TemplateScope<'_>,
+    used: &mut BTreeSet<Builtin>,
+) -> Result<TemplatePart, Diagnostic> {
     let (name, form) = text.split_once(':').map_or((text, None), |(name, form)| (name, Some(form)));
-    if let Some(shape) = known.shapes.get(name) {
+    if let Some(shape) = known.argument_shapes.get(name) {
         let form = match shape {
-            Shape::One(kind) => form_of(name, kind, form)?,
-            _ if form.is_some() => return Err(Fault::new(format!("`{name}` has no forms"))),
-            _ => Form::Canonical,
+            ArgumentShape::One(kind) => parse_format(name, kind, form)?,
+            _ if form.is_some() => return Err(Diagnostic::new(format!("`{name}` has no forms"))),
+            _ => ValueFormat::Canonical,
         };
-        return Ok(Piece::Hole(Source::Param(name.to_owned(), shape.clone()), form));
+        return Ok(TemplatePart::Placeholder(Variable::Param(name.to_owned(), shape.clone()), form));
     }
-    let builtin = Builtin::of(name).ok_or_else(|| {
+    let builtin = Builtin::from_name(name).ok_or_else(|| {
         let mut all: Vec<&str> = Builtin::names().collect();
-        all.extend(known.shapes.keys().map(|name| name.as_str()));
-        Fault::unknown(format!("there is no placeholder `{{{name}}}`"), name, all)
+        all.extend(known.argument_shapes.keys().map(|name| name.as_str()));
+        Diagnostic::unknown(format!("there is no placeholder `{{{name}}}`"), name, all)
     })?;
     let of_sample = matches!(builtin, Builtin::Sample | Builtin::Work | Builtin::Seconds);
-    match known.moment {
-        Moment::Planned => {
-            return Err(Fault::new(format!("`{{{name}}}` is not known yet here")).with("only parameters are"));
+    match known.phase {
+        Phase::Plan => {
+            return Err(Diagnostic::new(format!("`{{{name}}}` is not known yet here")).with_help("only parameters are"));
         }
-        Moment::Prepared if of_sample => {
-            return Err(Fault::new(format!("`{{{name}}}` is not known yet here"))
-                .with("only the measured command and files of a sample have it"));
+        Phase::Prepare if of_sample => {
+            return Err(Diagnostic::new(format!("`{{{name}}}` is not known yet here"))
+                .with_help("only the measured command and files of a sample have it"));
         }
         _ => {}
     }
     if builtin == Builtin::Here && !known.has_folder {
-        return Err(Fault::new("`{here}` is the definition's folder, and this one lies in none"));
+        return Err(Diagnostic::new("`{here}` is the definition's folder, and this one lies in none"));
     }
     let form = match builtin {
-        Builtin::Seconds => form_of(name, &ParamKind::Duration { min: None }, Some(form.unwrap_or("s")))?,
-        _ => form_of(name, &ParamKind::Text, form)?,
+        Builtin::Seconds => parse_format(name, &ParamKind::Duration { min: None }, Some(form.unwrap_or("s")))?,
+        _ => parse_format(name, &ParamKind::Text, form)?,
     };
     used.insert(builtin);
-    Ok(Piece::Hole(Source::Builtin(builtin), form))
+    Ok(TemplatePart::Placeholder(Variable::Builtin(builtin), form))
 }
 
 /// Forms by name, with the factor of each.
-type Forms = &'static [(&'static str, f64)];
+type FormatTable = &'static [(&'static str, f64)];
 
-fn form_of(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<Form, Fault> {
-    let Some(form) = form else { return Ok(Form::Canonical) };
-    let (forms, make): (Forms, fn(f64) -> Form) = match kind {
-        ParamKind::Bytes { .. } => (&SIZES, Form::Size),
-        ParamKind::Duration { .. } if form == "whole" => return Ok(Form::WholeSeconds),
-        ParamKind::Duration { .. } => (&TIMES, Form::Time),
-        _ => return Err(Fault::new(format!("`{name}` has no forms")).with("only sizes and times have")),
+fn parse_format(name: &str, kind: &ParamKind, form: Option<&str>) -> Result<ValueFormat, Diagnostic> {
+    let Some(form) = form else { return Ok(ValueFormat::Canonical) };
+    let (forms, make): (FormatTable, fn(f64) -> ValueFormat) = match kind {
+        ParamKind::Bytes { .. } => (&SIZES, ValueFormat::Size),
+        ParamKind::Duration { .. } if form == "whole" => return Ok(ValueFormat::WholeSeconds),
+        ParamKind::Duration { .. } => (&TIMES, ValueFormat::Time),
+        _ => return Err(Diagnostic::new(format!("`{name}` has no forms")).with_help("only sizes and times have")),
     };
     let factor = forms.iter().find(|(known, _)| *known == form).map(|(_, factor)| *factor);
     let known =
         forms.iter().map(|(known, _)| *known).chain(matches!(kind, ParamKind::Duration { .. }).then_some("whole"));
-    factor.map(make).ok_or_else(|| Fault::unknown(format!("`{name}` has no form `{form}`"), form, known))
+    factor.map(make).ok_or_else(|| Diagnostic::unknown(format!("`{name}` has no form `{form}`"), form, known))
 }
 
-fn written(value: &Value, form: Form) -> Result<String, String> {
+fn format_value(value: &Value, form: ValueFormat) -> Result<String, String> {
     let text = value.to_string();
     let time = || text.parse::<Nanos>().map(|time| time.0 as f64).map_err(|error| error.to_string());
     match form {
-        Form::Canonical => Ok(text),
-        Form::Size(factor) => {
+        ValueFormat::Canonical => Ok(text),
+        ValueFormat::Size(factor) => {
             let size = text.parse::<Bytes>().map_err(|error| error.to_string())?;
             Ok((size.0 as f64 / factor).to_string())
         }
-        Form::Time(factor) => Ok((time()? / factor).to_string()),
-        Form::WholeSeconds => Ok((time()? / 1e9).ceil().max(1.0).to_string()),
+        ValueFormat::Time(factor) => Ok((time()? / factor).to_string()),
+        ValueFormat::WholeSeconds => Ok((time()? / 1e9).ceil().max(1.0).to_string()),
     }
 }
 
@@ -346,23 +367,23 @@ mod tests {
 
     use super::*;
 
-    fn shapes() -> BTreeMap<String, Shape> {
+    fn shapes() -> BTreeMap<String, ArgumentShape> {
         let table = [("true", vec!["--reverse"]), ("false", vec![])]
             .map(|(value, words)| (value.to_owned(), words.into_iter().map(str::to_owned).collect()));
         BTreeMap::from([
-            ("cc".to_owned(), Shape::One(ParamKind::Text)),
-            ("size".to_owned(), Shape::One(ParamKind::Bytes { min: None })),
-            ("flags".to_owned(), Shape::Words),
-            ("cpus".to_owned(), Shape::List),
-            ("reverse".to_owned(), Shape::Table(table.into())),
+            ("cc".to_owned(), ArgumentShape::One(ParamKind::Text)),
+            ("size".to_owned(), ArgumentShape::One(ParamKind::Bytes { min: None })),
+            ("flags".to_owned(), ArgumentShape::Words),
+            ("cpus".to_owned(), ArgumentShape::List),
+            ("reverse".to_owned(), ArgumentShape::Table(table.into())),
         ])
     }
 
     fn fill(words: &[&str]) -> Result<Vec<String>, String> {
         let shapes = shapes();
-        let known = Known { shapes: &shapes, moment: Moment::Sampled, has_folder: false };
+        let known = TemplateScope { argument_shapes: &shapes, phase: Phase::Sample, has_folder: false };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let argv = Argv::parse(&words, &known, &mut BTreeSet::new()).map_err(|fault| fault.to_string())?;
+        let argv = CommandTemplate::parse(&words, &known, &mut BTreeSet::new()).map_err(|fault| fault.to_string())?;
         let params: Params = [
             ("cc", Value::Text("gcc; rm -rf $HOME".into())),
             ("size", Value::Text("64k".into())),
@@ -415,12 +436,12 @@ mod tests {
     fn what_a_sample_decides_is_unknown_before_it() {
         let shapes = shapes();
         for (moment, text, is_fine) in [
-            (Moment::Prepared, "{work}", false),
-            (Moment::Prepared, "{port}", true),
-            (Moment::Planned, "{port}", false),
-            (Moment::Planned, "{cc}", true),
+            (Phase::Prepare, "{work}", false),
+            (Phase::Prepare, "{port}", true),
+            (Phase::Plan, "{port}", false),
+            (Phase::Plan, "{cc}", true),
         ] {
-            let known = Known { shapes: &shapes, moment, has_folder: true };
+            let known = TemplateScope { argument_shapes: &shapes, phase: moment, has_folder: true };
             assert_eq!(Template::parse(text, &known, &mut BTreeSet::new()).is_ok(), is_fine, "{text}");
         }
     }
@@ -444,9 +465,9 @@ mod tests {
 
         #[test]
         fn a_filled_in_value_is_never_read_again(value in "[{}a-z$'\" ]{0,16}") {
-            let shapes = BTreeMap::from([("x".to_owned(), Shape::One(ParamKind::Text))]);
-            let known = Known { shapes: &shapes, moment: Moment::Planned, has_folder: false };
-            let argv = Argv::parse(&["{x}".to_owned()], &known, &mut BTreeSet::new()).unwrap();
+            let shapes = BTreeMap::from([("x".to_owned(), ArgumentShape::One(ParamKind::Text))]);
+            let known = TemplateScope { argument_shapes: &shapes, phase: Phase::Plan, has_folder: false };
+            let argv = CommandTemplate::parse(&["{x}".to_owned()], &known, &mut BTreeSet::new()).unwrap();
             let params = Params::from([("x".to_owned(), Value::Text(value.clone()))]);
             let bindings = Bindings { params: &params, builtins: BTreeMap::new() };
             prop_assert_eq!(argv.fill(&bindings).unwrap(), [value]);

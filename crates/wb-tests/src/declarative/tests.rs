@@ -28,12 +28,12 @@ primary = true
 from = "rate"
 "#;
 
-fn parse(text: &str) -> Result<Declarative, DefinitionError> {
-    Declarative::parse("x.toml", text, None)
+fn parse(text: &str) -> Result<DeclarativeTest, DefinitionError> {
+    DeclarativeTest::parse("x.toml", text, None)
 }
 
 /// What is told of the plain definition with one thing changed.
-fn told(from: &str, to: &str) -> String {
+fn error_message(from: &str, to: &str) -> String {
     assert!(PLAIN.contains(from), "{from}");
     parse(&PLAIN.replacen(from, to, 1)).unwrap_err().to_string()
 }
@@ -104,7 +104,7 @@ fn what_is_wrong_is_told_with_its_place_and_the_way_out() {
             "x.toml:5:12: `{sample}` is not known yet here: only the measured command and files of a sample have it",
         ),
     ] {
-        assert_eq!(told(from, to), message);
+        assert_eq!(error_message(from, to), message);
     }
 }
 
@@ -123,7 +123,11 @@ fn standard_output_is_kept_where_it_is_read_and_hashed_elsewhere() {
         (with(&reads, "\"keep\""), Capture::Keep, Capture::Hash),
     ] {
         let stdout = stdout(&text);
-        assert_eq!((stdout.of(left::RUN), stdout.of(left::PROBE)), (capture, of_probe), "{text}");
+        assert_eq!(
+            (stdout.capture_for(sample_output::RUN_NAME), stdout.capture_for(sample_output::PROBE_NAME)),
+            (capture, of_probe),
+            "{text}"
+        );
     }
     let message = |text: String| parse(&text).unwrap_err().to_string();
     assert_eq!(
@@ -156,7 +160,7 @@ fn checks_name_metrics_that_are_there_and_bounds_that_are_recorded() {
 /// The output that has to be the same, of a sample of the plain definition with this said of it.
 fn same_output(said: &str, process: &serde_json::Value, stdout: &str) -> BTreeMap<String, String> {
     let circumstances = r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#;
-    let folder = crate::testing::folder(&[
+    let folder = crate::testing::artefact_folder(&[
         ("circumstances.json", circumstances),
         ("run.process.json", &process.to_string()),
         ("run.stdout", stdout),
@@ -189,7 +193,7 @@ fn output_that_is_to_be_the_same_is_found_in_each_sample_and_is_of_a_command() {
     let runner = with("true").replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"");
     let runner = runner.replace("from = \"rate\"\n", "");
     assert!(told(&runner).contains("the output of a runner is its events"), "{}", told(&runner));
-    let folder = crate::testing::folder(&[
+    let folder = crate::testing::artefact_folder(&[
         ("circumstances.json", r#"{"definition":"","effort":{"by":"work","work":8,"probe":null}}"#),
         ("run.process.json", &process(1.0)),
         ("run.stdout", "nothing of it"),
@@ -207,7 +211,9 @@ fn output_that_is_to_be_the_same_is_recorded_as_far_as_it_takes() {
             "[[metric]]\nname = \"t\"\nclass = \"latency\"\nunit = \"s\"\nprimary = true\nfrom = \"elapsed\"\n";
         parse(&(definition + metric))
     };
-    let capture = |more: &str| with(more).unwrap_or_else(|error| panic!("{error}")).definition.stdout.of(left::RUN);
+    let capture = |more: &str| {
+        with(more).unwrap_or_else(|error| panic!("{error}")).definition.stdout.capture_for(sample_output::RUN_NAME)
+    };
     assert_eq!(capture("same-output = '^sum'\n"), Capture::Keep);
     assert_eq!(capture("same-output = true\n"), Capture::Hash);
     let error = |more: &str| with(more).unwrap_err().to_string();
@@ -219,8 +225,8 @@ fn output_that_is_to_be_the_same_is_recorded_as_far_as_it_takes() {
 
 #[test]
 fn what_only_a_build_depends_on_is_told_from_the_rest() {
-    let shipped = |name: &str| shipped().find(|test| test.declaration().name.as_str() == name).unwrap();
-    let of = |test: &Declarative, params: &Params| {
+    let shipped = |name: &str| builtin_tests().find(|test| test.declaration().name.as_str() == name).unwrap();
+    let of = |test: &DeclarativeTest, params: &Params| {
         let inputs = test.build_inputs(params);
         (inputs.params.into_iter().collect::<Vec<_>>(), inputs.programs.into_iter().collect::<Vec<_>>())
     };
@@ -283,7 +289,7 @@ fn what_a_folder_defines_twice_or_wrongly_is_passed_over_and_told() {
 }
 
 /// Whatever can be asked of a definition without a worker.
-fn ask_everything(test: &Declarative) {
+fn exercise(test: &DeclarativeTest) {
     let declaration = test.declaration();
     let mut params = defaults(&declaration);
     for (name, values) in test.resolve(&params, &Facts::default()) {
@@ -302,23 +308,23 @@ proptest! {
 
     #[test]
     fn no_damaged_definition_panics(which in 0usize..9, cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
-        let mut text: Vec<char> = shipped::text(which).chars().collect();
+        let mut text: Vec<char> = builtin::text(which).chars().collect();
         for (at, length, with) in cuts {
             let at = at % text.len().max(1);
             let end = (at + length).min(text.len());
             text.splice(at..end, with.chars());
         }
         if let Ok(test) = parse(&text.into_iter().collect::<String>()) {
-            ask_everything(&test);
+            exercise(&test);
         }
     }
 
     #[test]
     fn no_lines_of_definitions_in_another_order_panic(lines in prop::collection::vec((0usize..9, 0usize..200), 0..60)) {
-        let texts: Vec<Vec<&str>> = (0..9).map(|which| shipped::text(which).lines().collect()).collect();
+        let texts: Vec<Vec<&str>> = (0..9).map(|which| builtin::text(which).lines().collect()).collect();
         let text: Vec<&str> = lines.iter().map(|(which, line)| texts[*which][line % texts[*which].len()]).collect();
         if let Ok(test) = parse(&text.join("\n")) {
-            ask_everything(&test);
+            exercise(&test);
         }
     }
 
@@ -329,13 +335,13 @@ proptest! {
 
     #[test]
     fn no_output_of_a_tool_panics_or_counts_by_chance(output in "[ -~\n]{0,200}") {
-        let folder = crate::testing::folder(&[
+        let folder = crate::testing::artefact_folder(&[
             ("circumstances.json", r#"{"definition":"","effort":{"by":"time","seconds":1.0}}"#),
             ("run.process.json", &process(1.0)),
             ("run.stdout", &output),
         ]);
         let artefacts = crate::Artefacts::new(folder.path());
-        for test in shipped() {
+        for test in builtin_tests() {
             let params = defaults(&test.declaration());
             let measured = crate::evaluate::evaluate(&test, &params, &artefacts);
             prop_assert_ne!(measured.validity, wb_model::Validity::Valid);

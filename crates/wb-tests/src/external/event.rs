@@ -6,7 +6,7 @@ use wb_model::{Class, Gate};
 /// One line of a runner's standard output.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Event {
+pub enum RunnerEvent {
     /// The first line.
     Hello {
         /// The version of the protocol that it speaks.

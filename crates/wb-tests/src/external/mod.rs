@@ -5,7 +5,7 @@
 //! sample come to.
 
 mod event;
-mod said;
+mod parser;
 
 use serde::Serialize;
 use wb_agent::Command;
@@ -13,8 +13,8 @@ use wb_model::{Params, Purpose};
 
 use crate::{Attempt, Failure};
 
-pub use event::Event;
-pub use said::{Figure, ProtocolError, RunnerCheck, Said, said};
+pub use event::RunnerEvent;
+pub use parser::{ProtocolError, RunnerCheck, RunnerMetric, RunnerReport, parse_output};
 
 /// The version of the protocol. Two versions do not understand each other.
 pub const PROTOCOL: u32 = 1;
@@ -22,7 +22,7 @@ pub const PROTOCOL: u32 = 1;
 /// What a runner is told on its standard input, in one JSON object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Task<'a> {
+struct RunnerTask<'a> {
     protocol: u32,
     params: &'a Params,
     /// The work that earlier samples did; null where the runner has to find out how much takes the time.
@@ -42,7 +42,7 @@ pub(crate) async fn sample(
     folder: &str,
     attempt: &mut Attempt,
 ) -> Result<(), Failure> {
-    let task = Task {
+    let task = RunnerTask {
         protocol: PROTOCOL,
         params,
         work: attempt.work,
@@ -54,12 +54,12 @@ pub(crate) async fn sample(
     let mut task = serde_json::to_vec(&task).map_err(|error| Failure::refused(error.to_string()))?;
     task.push(b'\n');
     let output = attempt.run("run", command.arg("sample").stdin(task)).await?.stdout;
-    let said = said(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
+    let said = parse_output(&String::from_utf8_lossy(&output)).map_err(|error| Failure::crashed(error.to_string()))?;
     for (name, bytes) in said.artefacts {
-        attempt.keep(&format!("runner/{name}"), bytes);
+        attempt.add_artefact(&format!("runner/{name}"), bytes);
     }
     if let Some((work, _)) = said.work {
-        attempt.worked(work);
+        attempt.record_work(work);
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use wb_agent::{EntryKind, Process, Stream, WorkerError};
 use wb_model::Nanos;
 
-use crate::attempt::lost;
-use crate::{Failure, Site};
+use crate::attempt::worker_failure;
+use crate::{Failure, WorkerContext};
 
 /// A block device, or a partition of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct DeviceNode {
     /// The kernel's name: `sda1`.
     pub name: String,
     /// Its number: `8:1`.
@@ -19,39 +19,39 @@ pub(super) struct Node {
 
 /// A block device as the worker has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Device {
+pub(super) struct TargetDevice {
     /// Itself, and its partitions.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DeviceNode>,
     /// Its size in bytes.
     pub size: u64,
     /// Whether it cannot be written to.
     pub read_only: bool,
 }
 
-impl Device {
+impl TargetDevice {
     /// What is known of the device of this number.
-    pub(super) async fn of(site: &Site, number: &str) -> Result<Self, Failure> {
+    pub(super) async fn read(site: &WorkerContext, number: &str) -> Result<Self, Failure> {
         let link = format!("/sys/dev/block/{number}");
-        let folder = site.succeed(wb_agent::Command::new(["readlink", "-f", &link])).await?;
+        let folder = site.run(wb_agent::Command::new(["readlink", "-f", &link])).await?;
         let folder = String::from_utf8_lossy(&folder).trim().to_owned();
         let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
-        let mut nodes = vec![node(site, &folder, &name).await?];
-        for entry in site.worker().list(&folder).await.map_err(lost)? {
+        let mut nodes = vec![read_node(site, &folder, &name).await?];
+        for entry in site.worker().list(&folder).await.map_err(worker_failure)? {
             // Partitions are folders that are named after their disk.
             if entry.kind == EntryKind::Folder && entry.name.starts_with(&name) {
-                nodes.push(node(site, &format!("{folder}/{}", entry.name), &entry.name).await?);
+                nodes.push(read_node(site, &format!("{folder}/{}", entry.name), &entry.name).await?);
             }
         }
-        let sectors: u64 = line(site, &format!("{folder}/size")).await?.parse().unwrap_or_default();
-        let read_only = line(site, &format!("{folder}/ro")).await? == "1";
+        let sectors: u64 = read_line(site, &format!("{folder}/size")).await?.parse().unwrap_or_default();
+        let read_only = read_line(site, &format!("{folder}/ro")).await? == "1";
         Ok(Self { nodes, size: sectors * 512, read_only })
     }
 
     /// By what it is in use, going by the worker's mounts (`/proc/self/mountinfo`) and swaps (`/proc/swaps`).
-    pub(super) fn used_by(&self, mounts: &str, swaps: &str) -> Option<String> {
+    pub(super) fn find_use(&self, mounts: &str, swaps: &str) -> Option<String> {
         self.nodes.iter().find_map(|node| {
             let name = &node.name;
-            let mounted = mounts.lines().find_map(|line| mounted_at(line, node));
+            let mounted = mounts.lines().find_map(|line| mount_point(line, node));
             let mounted = mounted.map(|at| format!("{name} is mounted at {at}"));
             let swapped = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
             let swapped = swapped.into_iter().any(|path| path.strip_prefix("/dev/") == Some(name));
@@ -61,21 +61,21 @@ impl Device {
     }
 }
 
-async fn node(site: &Site, folder: &str, name: &str) -> Result<Node, Failure> {
+async fn read_node(site: &WorkerContext, folder: &str, name: &str) -> Result<DeviceNode, Failure> {
     let holders = match site.worker().list(&format!("{folder}/holders")).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
         Err(WorkerError::Fault { .. }) => Vec::new(),
-        Err(error) => return Err(lost(error)),
+        Err(error) => return Err(worker_failure(error)),
     };
-    Ok(Node { name: name.to_owned(), number: line(site, &format!("{folder}/dev")).await?, holders })
+    Ok(DeviceNode { name: name.to_owned(), number: read_line(site, &format!("{folder}/dev")).await?, holders })
 }
 
-async fn line(site: &Site, path: &str) -> Result<String, Failure> {
+async fn read_line(site: &WorkerContext, path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&site.get(path).await?).trim().to_owned())
 }
 
 /// Where a line of mountinfo says that it is mounted.
-fn mounted_at(line: &str, node: &Node) -> Option<String> {
+fn mount_point(line: &str, node: &DeviceNode) -> Option<String> {
     let mut fields = line.split(' ');
     let (number, at) = (fields.nth(2)?, fields.nth(1)?);
     let source = line.split(" - ").nth(1)?.split(' ').nth(1)?;
@@ -84,27 +84,27 @@ fn mounted_at(line: &str, node: &Node) -> Option<String> {
 
 /// Opens a device exclusively and keeps it open, so that nothing else begins to use it; its group ends it.
 /// Whatever uses it already keeps it from being opened. None where the worker has no perl.
-pub(super) async fn hold(site: &Site, path: &str) -> Result<Option<Process>, Failure> {
+pub(super) async fn open_exclusively(site: &WorkerContext, path: &str) -> Result<Option<Process>, Failure> {
     const PROGRAM: &str = "use Fcntl; sysopen(my $device, $ARGV[0], O_RDWR | O_EXCL) or die \"$!\\n\"; \
                            $| = 1; print \"held\\n\"; sleep 1e9 while 1";
-    if site.worker().which("perl", &[]).await.map_err(lost)?.is_none() {
+    if site.worker().which("perl", &[]).await.map_err(worker_failure)?.is_none() {
         return Ok(None);
     }
     let holder = site.start(wb_agent::Command::new(["perl", "-e", PROGRAM, path])).await?;
     let held = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == "held");
-    if site.until_cancelled(held).await?.map_err(lost)?.is_some() {
+    if site.until_cancelled(held).await?.map_err(worker_failure)?.is_some() {
         return Ok(Some(holder));
     }
-    let why = holder.so_far(Stream::Stderr).await.map_err(lost)?;
+    let why = holder.so_far(Stream::Stderr).await.map_err(worker_failure)?;
     let why = String::from_utf8_lossy(&why).trim().to_owned();
     Err(Failure::refused(format!("`{path}` cannot be opened for this test alone ({why}): something uses it")))
 }
 
 /// Ends a holder.
-pub(super) async fn let_go(holder: Process) -> Result<(), Failure> {
+pub(super) async fn release(holder: Process) -> Result<(), Failure> {
     const SIGKILL: i32 = 9;
-    holder.signal(SIGKILL).await.map_err(lost)?;
-    holder.wait(None).await.map_err(lost)?;
+    holder.signal(SIGKILL).await.map_err(worker_failure)?;
+    holder.wait(None).await.map_err(worker_failure)?;
     Ok(())
 }
 
@@ -118,18 +118,18 @@ mod tests {
                           nonsense\n";
     const SWAPS: &str = "Filename\tType\tSize\tUsed\tPriority\n/dev/sdc1   partition\t1\t0\t-2\n";
 
-    fn device(nodes: &[(&str, &str, &[&str])]) -> Device {
-        let node = |(name, number, holders): &(&str, &str, &[&str])| Node {
+    fn device(nodes: &[(&str, &str, &[&str])]) -> TargetDevice {
+        let node = |(name, number, holders): &(&str, &str, &[&str])| DeviceNode {
             name: (*name).to_owned(),
             number: (*number).to_owned(),
             holders: holders.iter().map(|holder| (*holder).to_owned()).collect(),
         };
-        Device { nodes: nodes.iter().map(node).collect(), size: 1 << 30, read_only: false }
+        TargetDevice { nodes: nodes.iter().map(node).collect(), size: 1 << 30, read_only: false }
     }
 
     #[test]
     fn a_device_in_use_says_by_what() {
-        let used = |nodes: &[(&str, &str, &[&str])]| device(nodes).used_by(MOUNTS, SWAPS);
+        let used = |nodes: &[(&str, &str, &[&str])]| device(nodes).find_use(MOUNTS, SWAPS);
         assert_eq!(used(&[("vda", "254:0", &[])]), None);
         assert_eq!(used(&[("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
         assert_eq!(used(&[("vda", "254:0", &[]), ("vda1", "254:1", &[])]).unwrap(), "vda1 is mounted at /");
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn names_that_only_start_alike_are_not_mixed_up() {
-        assert_eq!(device(&[("sdb", "8:16", &[])]).used_by(MOUNTS, SWAPS), None);
-        assert_eq!(device(&[("sdc", "8:32", &[])]).used_by("", ""), None);
+        assert_eq!(device(&[("sdb", "8:16", &[])]).find_use(MOUNTS, SWAPS), None);
+        assert_eq!(device(&[("sdc", "8:32", &[])]).find_use("", ""), None);
     }
 }

@@ -5,28 +5,28 @@ use wb_model::outcome::Gate;
 use wb_model::{Bytes, Unit};
 use wb_sys::process::ResourceUse;
 
-use super::job::{Job, Operation};
-use super::report::Report;
-use super::run::{MEMORY, NAME};
+use super::job::{FioJob, Operation};
+use super::report::FioReport;
+use super::run::{MEMORY_FILE, OUTPUT_NAME};
 use super::values::per_second;
-use crate::{Artefacts, Measured};
+use crate::{Artefacts, Measurement};
 
 /// No machine moves more bytes per second through one fio: a figure above is in another unit.
-const IMPOSSIBLE_BANDWIDTH: f64 = 1e12;
+const MAX_BANDWIDTH: f64 = 1e12;
 
 /// Did the work happen, and do the counts of it agree?
-pub(super) fn done(measured: &mut Measured, job: &Job, report: &Report) {
+pub(super) fn check_work(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
     measured.require(!report.jobs.is_empty(), Gate::Work, || "fio ran no job".to_owned());
     for ran in &report.jobs {
         let name = &ran.jobname;
         measured.require(ran.error == 0, Gate::Work, || format!("{name} ended with error {}", ran.error));
         for operation in job.test_type.operations() {
-            let (kind, of) = (operation.name(), ran.of(*operation));
+            let (kind, of) = (operation.name(), ran.operation(*operation));
             measured.require(of.total_ios > 0 && of.io_bytes > 0, Gate::Work, || format!("{name} did no {kind}"));
             let lacking = of.short_ios + of.drop_ios;
             measured.require(lacking == 0, Gate::Work, || format!("{lacking} {kind}s of {name} were short or dropped"));
             let binned = of.clat_ns.bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
-            let agree = binned == of.clat_ns.count && near(of.clat_ns.count, of.total_ios, job);
+            let agree = binned == of.clat_ns.count && counts_agree(of.clat_ns.count, of.total_ios, job);
             measured.require(agree, Gate::Output, || {
                 format!("{name} did {} {kind}s, timed {} and binned {binned}", of.total_ios, of.clat_ns.count)
             });
@@ -35,21 +35,21 @@ pub(super) fn done(measured: &mut Measured, job: &Job, report: &Report) {
 }
 
 /// Whether counts agree, but for what was in flight when counting began or ended.
-fn near(one: u64, other: u64, job: &Job) -> bool {
+fn counts_agree(one: u64, other: u64, job: &FioJob) -> bool {
     one.abs_diff(other) <= u64::from(job.iodepth) + 1
 }
 
 /// Was it done as asked: by so many jobs, in such blocks, for so long, at such a rate?
-pub(super) fn as_asked(measured: &mut Measured, job: &Job, report: &Report) {
+pub(super) fn check_request(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
     let jobs = report.jobs.len();
     measured.require(jobs == job.jobs(), Gate::Work, || format!("{jobs} jobs ran, {} were asked for", job.jobs()));
     let asked_ms = job.runtime.seconds() * 1000.0;
     let mut slowest = f64::INFINITY;
     for ran in &report.jobs {
         for operation in job.test_type.operations() {
-            let (name, kind, of) = (&ran.jobname, operation.name(), ran.of(*operation));
+            let (name, kind, of) = (&ran.jobname, operation.name(), ran.operation(*operation));
             let blocks = of.io_bytes / job.block_size.0.max(1);
-            measured.require(near(blocks, of.total_ios, job), Gate::Work, || {
+            measured.require(counts_agree(blocks, of.total_ios, job), Gate::Work, || {
                 format!("{name} did {} {kind}s of {}, but {} bytes", of.total_ios, job.block_size, of.io_bytes)
             });
             measured.require(of.runtime as f64 >= 0.95 * asked_ms, Gate::Work, || {
@@ -80,7 +80,7 @@ pub(super) fn as_asked(measured: &mut Measured, job: &Job, report: &Report) {
 
 /// Is it possible at all? Operations in flight are their rate times their latency (Little), and there are no more
 /// than `iodepth` per job.
-pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
+pub(super) fn check_possible(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
     // An operation that began before the time that counts is counted whole.
     const EDGES: f64 = 1.5;
     for ran in &report.jobs {
@@ -89,7 +89,9 @@ pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
             .operations()
             .iter()
             .map(|operation| {
-                per_second(ran.of(*operation).total_ios, ran.of(*operation)) * ran.of(*operation).lat_ns.mean / 1e9
+                per_second(ran.operation(*operation).total_ios, ran.operation(*operation))
+                    * ran.operation(*operation).lat_ns.mean
+                    / 1e9
             })
             .sum();
         let most = f64::from(job.iodepth) * EDGES + 1.0;
@@ -100,7 +102,7 @@ pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
             )
         });
         for operation in job.test_type.operations() {
-            let (kind, latency) = (operation.name(), &ran.of(*operation).clat_ns);
+            let (kind, latency) = (operation.name(), &ran.operation(*operation).clat_ns);
             let sound = latency.mean.is_finite() && latency.mean > 0.0 && latency.mean <= latency.max;
             measured.require(sound || latency.count == 0, Gate::Possible, || {
                 format!("{}s of {} took {} ns on average, {} ns at most", kind, ran.jobname, latency.mean, latency.max)
@@ -108,29 +110,29 @@ pub(super) fn possible(measured: &mut Measured, job: &Job, report: &Report) {
         }
     }
     let bandwidth = measured.values.get("throughput/bandwidth").copied().unwrap_or_default();
-    measured.require(bandwidth < IMPOSSIBLE_BANDWIDTH, Gate::Possible, || format!("{bandwidth:e} B/s are impossible"));
+    measured.require(bandwidth < MAX_BANDWIDTH, Gate::Possible, || format!("{bandwidth:e} B/s are impossible"));
 }
 
 /// What fio's processes used by the kernel's count; none where it was not recorded.
-fn usage(artefacts: &Artefacts) -> Option<ResourceUse> {
+fn read_usage(artefacts: &Artefacts) -> Option<ResourceUse> {
     #[derive(Deserialize)]
     struct Ran {
         usage: ResourceUse,
     }
-    artefacts.json(&format!("{NAME}.process.json")).ok().map(|Ran { usage }| usage)
+    artefacts.json(&format!("{OUTPUT_NAME}.process.json")).ok().map(|Ran { usage }| usage)
 }
 
 /// Notes buffered reads of files that fit into memory, where they were read more than once or the kernel saw less read
 /// from storage. fio drops a file from the page cache whenever it opens it, but not from caches below.
-pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
+pub(super) fn note_cached_reads(measured: &mut Measurement, job: &FioJob, report: &FioReport, artefacts: &Artefacts) {
     let reads = job.test_type.operations().contains(&Operation::Read);
     if job.direct || !reads || job.has_server() {
         return;
     }
     // Not known of samples from before it was recorded.
-    let (Some(usage), Ok(memory)) = (usage(artefacts), artefacts.json::<Bytes>(MEMORY)) else { return };
+    let (Some(usage), Ok(memory)) = (read_usage(artefacts), artefacts.json::<Bytes>(MEMORY_FILE)) else { return };
     let files = Bytes(job.file_size.0.saturating_mul(job.targets.len() as u64));
-    let bytes: u64 = report.jobs.iter().map(|ran| ran.of(Operation::Read).io_bytes).sum();
+    let bytes: u64 = report.jobs.iter().map(|ran| ran.operation(Operation::Read).io_bytes).sum();
     let is_cached = (usage.read_bytes as f64) < 0.9 * bytes as f64;
     if files > memory || !(is_cached || bytes > files.0) {
         return;
@@ -152,8 +154,13 @@ pub(super) fn reads_from_memory(measured: &mut Measured, job: &Job, report: &Rep
 }
 
 /// Notes where the kernel saw less going to the storage than fio says it did without the page cache.
-pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) {
-    let Some(usage) = usage(artefacts) else { return };
+pub(super) fn note_missing_storage_io(
+    measured: &mut Measurement,
+    job: &FioJob,
+    report: &FioReport,
+    artefacts: &Artefacts,
+) {
+    let Some(usage) = read_usage(artefacts) else { return };
     if !job.direct || job.has_server() {
         return;
     }
@@ -162,7 +169,7 @@ pub(super) fn reached_storage(measured: &mut Measured, job: &Job, report: &Repor
             Operation::Read => (usage.read_bytes, "read from"),
             Operation::Write => (usage.written_bytes, "written to"),
         };
-        let bytes: u64 = report.jobs.iter().map(|ran| ran.of(*operation).io_bytes).sum();
+        let bytes: u64 = report.jobs.iter().map(|ran| ran.operation(*operation).io_bytes).sum();
         if (seen as f64) < 0.9 * bytes as f64 {
             measured.findings.push(format!(
                 "direct=true, but of {bytes} bytes the kernel counted {seen} as {verb} storage: something holds them in memory"
@@ -176,16 +183,16 @@ mod tests {
     use wb_model::{Bytes, Nanos, Validity};
 
     use super::super::job::TestType;
-    use super::super::testing::{figures, job, of, output};
-    use super::super::values::Written;
+    use super::super::testing::{job, output, rejection_of, study_files};
+    use super::super::values::JobFileOrigin;
     use super::*;
 
     #[test]
     fn what_was_not_done_as_asked_does_not_count() {
         let whole = output(&[(0, 1000, 0)]);
         let read = job(TestType::Read);
-        let work = |job: &Job, stdout: &str| {
-            let (gate, figures) = figures(job, stdout);
+        let work = |job: &FioJob, stdout: &str| {
+            let (gate, figures) = rejection_of(job, stdout);
             assert_eq!(gate, Gate::Work, "{figures}");
             figures
         };
@@ -196,13 +203,13 @@ mod tests {
             "3 reads of job-0 were short or dropped"
         );
         assert_eq!(work(&read, &output(&[(0, 9, 0), (0, 9, 0)])), "2 jobs ran, 1 were asked for");
-        let larger = Job { block_size: Bytes(8192), ..read.clone() };
+        let larger = FioJob { block_size: Bytes(8192), ..read.clone() };
         assert_eq!(work(&larger, &whole), "job-0 did 1000 reads of 8k, but 4096000 bytes");
-        let longer = Job { runtime: Nanos(2_000_000_000), ..read.clone() };
+        let longer = FioJob { runtime: Nanos(2_000_000_000), ..read.clone() };
         assert_eq!(work(&longer, &whole), "job-0 did reads for 1000 ms, 2000 were asked for");
-        let slower = Job { rate_iops: 500, ..read.clone() };
+        let slower = FioJob { rate_iops: 500, ..read.clone() };
         assert_eq!(work(&slower, &whole), "job-0 did 1000 reads per second, 500 at most were asked for");
-        let user = of(&longer, Written::ByUser, &[("fio.stdout", &whole)]).unwrap();
+        let user = study_files(&longer, JobFileOrigin::User, &[("fio.stdout", &whole)]).unwrap();
         assert_eq!(user.validity, Validity::Valid, "what a job file of the user's asks for is not known");
     }
 
@@ -212,37 +219,38 @@ mod tests {
         let read = job(TestType::Read);
         let in_seconds =
             whole.replace("\"mean\": 1000000.0", "\"mean\": 1000000000.0").replace("1003520,", "2003520000,");
-        let (gate, said) = figures(&read, &in_seconds);
+        let (gate, said) = rejection_of(&read, &in_seconds);
         assert_eq!(
             (gate, said.as_str()),
             (Gate::Possible, "job-0 had 1000.0 operations in flight by its rate and latency, 32 at most")
         );
-        let (gate, said) = figures(&read, &whole.replace("\"mean\": 1000000.0", "\"mean\": 9000000.0"));
+        let (gate, said) = rejection_of(&read, &whole.replace("\"mean\": 1000000.0", "\"mean\": 9000000.0"));
         assert_eq!(
             (gate, said.as_str()),
             (Gate::Possible, "reads of job-0 took 9000000 ns on average, 1003520 ns at most")
         );
-        let (gate, _) = figures(&read, &whole.replace("\"995328\": 900", "\"995328\": 90"));
+        let (gate, _) = rejection_of(&read, &whole.replace("\"995328\": 900", "\"995328\": 90"));
         assert_eq!(gate, Gate::Output);
     }
 
     #[test]
     fn a_rate_that_is_not_reached_is_a_finding() {
-        let fast = Job { rate_iops: 5000, ..job(TestType::Read) };
-        let measured = of(&fast, Written::ByUs, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
+        let fast = FioJob { rate_iops: 5000, ..job(TestType::Read) };
+        let measured =
+            study_files(&fast, JobFileOrigin::Generated, &[("fio.stdout", &output(&[(0, 1000, 0)]))]).unwrap();
         assert_eq!(measured.validity, Validity::Valid);
         assert_eq!(measured.findings, ["the rate of 5000 per second and job was not reached: the slowest did 1000"]);
     }
 
     #[test]
     fn buffered_reads_of_files_that_fit_into_memory_are_a_finding() {
-        let buffered = Job { direct: false, file_size: Bytes(64 << 20), iodepth: 1, ..job(TestType::Read) };
-        let all = |job: &Job, from_storage: u64, memory: &str| {
+        let buffered = FioJob { direct: false, file_size: Bytes(64 << 20), iodepth: 1, ..job(TestType::Read) };
+        let all = |job: &FioJob, from_storage: u64, memory: &str| {
             let usage = ResourceUse { read_bytes: from_storage, ..ResourceUse::default() };
             let process = serde_json::json!({ "argv": [], "usage": usage }).to_string();
             let stdout = output(&[(0, 1000, 0)]);
             let files = [("fio.stdout", stdout.as_str()), ("fio.process.json", &process), ("memory.json", memory)];
-            let measured = of(job, Written::ByUs, &files).unwrap();
+            let measured = study_files(job, JobFileOrigin::Generated, &files).unwrap();
             measured.findings.into_iter().filter(|finding| finding.contains("fit into")).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -254,13 +262,13 @@ mod tests {
         );
         assert_eq!(all(&buffered, 4_096_000, "\"1g\""), [""; 0], "storage answered, and nothing was read twice");
         assert_eq!(all(&buffered, 4096, "\"32m\""), [""; 0], "they do not fit");
-        let again = Job { file_size: Bytes(1 << 20), ..buffered.clone() };
+        let again = FioJob { file_size: Bytes(1 << 20), ..buffered.clone() };
         let [found] = &all(&again, 4_096_000, "\"1g\"")[..] else { panic!("read again") };
         assert!(found.contains("read 3.9 times over"), "{found}");
         assert!(found.ends_with("a cache of a host or of the device may hold them all the same"), "{found}");
-        let written = Job { test_type: TestType::Write, ..again };
+        let written = FioJob { test_type: TestType::Write, ..again };
         assert_eq!(all(&written, 0, "\"1g\""), [""; 0]);
-        assert_eq!(all(&Job { direct: true, ..buffered }, 4096, "\"1g\""), [""; 0]);
+        assert_eq!(all(&FioJob { direct: true, ..buffered }, 4096, "\"1g\""), [""; 0]);
     }
 
     #[test]
@@ -272,7 +280,7 @@ mod tests {
         let findings = |bytes: u64| {
             let stdout = output(&[(0, 1000, 0)]);
             let files = [("fio.stdout", stdout.as_str()), ("fio.process.json", &process(bytes))];
-            of(&job(TestType::Read), Written::ByUs, &files).unwrap().findings
+            study_files(&job(TestType::Read), JobFileOrigin::Generated, &files).unwrap().findings
         };
         assert_eq!(findings(4_096_000), [""; 0]);
         assert!(

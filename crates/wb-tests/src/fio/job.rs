@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 
 /// The prefix of the histogram logs.
-pub const HISTOGRAMS: &str = "hist";
+pub const HISTOGRAM_LOG_PREFIX: &str = "hist";
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ pub enum JobMode {
 
 /// What fio is told to do.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct FioJob {
     /// What.
     pub test_type: TestType,
     /// How much at once.
@@ -125,7 +125,7 @@ fn milliseconds(time: Nanos) -> u64 {
     time.0 / 1_000_000
 }
 
-impl Job {
+impl FioJob {
     /// The interval of the histograms over time, in milliseconds: short samples have some, too.
     pub fn histogram_interval_ms(&self) -> u64 {
         milliseconds(self.histogram_interval).min(milliseconds(self.runtime) / 10).max(1)
@@ -177,11 +177,14 @@ impl Job {
 
     /// The options of the histogram logs.
     pub fn histogram_options(&self) -> [(&'static str, String); 2] {
-        [("write_hist_log", HISTOGRAMS.to_owned()), ("log_hist_msec", self.histogram_interval_ms().to_string())]
+        [
+            ("write_hist_log", HISTOGRAM_LOG_PREFIX.to_owned()),
+            ("log_hist_msec", self.histogram_interval_ms().to_string()),
+        ]
     }
 
     /// The job file. Targets are there already, whole: fio neither makes nor extends them.
-    pub fn text(&self) -> String {
+    pub fn render(&self) -> String {
         let mut text = String::from("[global]\n");
         let fixed = [("allow_file_create", "0"), ("fallocate", "none")].map(|(name, value)| (name, value.to_owned()));
         let fixed = fixed.into_iter().filter(|_| !self.has_server());
@@ -189,7 +192,7 @@ impl Job {
             let _ = writeln!(text, "{name}={value}");
         }
         for (number, target) in self.targets.iter().enumerate() {
-            let _ = write!(text, "\n[job-{}]\nfilename={}\n", number + 1, escaped(target));
+            let _ = write!(text, "\n[job-{}]\nfilename={}\n", number + 1, escape_path(target));
             if self.mode == JobMode::Serial {
                 text.push_str("stonewall\n");
             }
@@ -199,12 +202,12 @@ impl Job {
 }
 
 /// A path as a job file has it: a colon divides paths there.
-pub fn escaped(path: &str) -> String {
+pub fn escape_path(path: &str) -> String {
     path.replace(':', "\\:")
 }
 
 /// What of a path a job file cannot say.
-pub fn unspeakable(path: &str) -> Option<char> {
+pub fn find_unsupported_char(path: &str) -> Option<char> {
     path.chars().find(|c| matches!(c, ';' | '#' | '$' | '\\') || c.is_control())
 }
 
@@ -219,7 +222,7 @@ mod tests {
             r#"{"test-types": "randrw", "block-sizes": "64k", "rate-iops": 100, "job-mode": "serial", "runtime": "1s", "ramptime": 0}"#,
         )
         .unwrap();
-        let text = params.job(vec!["/a:b".to_owned(), "/c".to_owned()]).text();
+        let text = params.job(vec!["/a:b".to_owned(), "/c".to_owned()]).render();
         assert_eq!(
             text,
             "[global]\nrw=randrw\nbs=65536\nsize=4294967296\nioengine=libaio\niodepth=32\nnumjobs=1\ndirect=1\nsync=0\n\

@@ -3,17 +3,17 @@
 //! A sample is one run of fio on targets that were written whole before. Start with [`params`], then [`job`] (what fio
 //! is told), [`targets`] (on what) and [`values`] (what came of it).
 
-pub mod bins;
 mod device;
 mod gates;
-pub mod histlog;
+pub mod histogram;
+pub mod histogram_log;
 pub mod job;
+mod job_template;
 pub mod params;
 pub mod report;
 pub mod run;
 pub mod sysinfo;
 pub(crate) mod targets;
-mod template;
 #[cfg(test)]
 mod testing;
 pub mod values;
@@ -25,12 +25,12 @@ use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Sha256, Value};
 use wb_stats::Rule;
 
-use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
-use job::Job;
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
+use job::FioJob;
 use params::Params;
-use sysinfo::Collected;
-use targets::Target;
-use values::Written;
+use sysinfo::CollectorOutput;
+use targets::FioTarget;
+use values::JobFileOrigin;
 
 /// fio (J. Axboe), with pbench-fio's parameters.
 pub struct Fio;
@@ -38,19 +38,19 @@ pub struct Fio;
 /// What is prepared for all samples of a cell.
 #[derive(Debug)]
 pub struct Prepared {
-    targets: Vec<Target>,
+    targets: Vec<FioTarget>,
     template: Option<String>,
     /// Kept by the first sample.
-    sysinfo: Vec<Collected>,
+    sysinfo: Vec<CollectorOutput>,
 }
 
 #[async_trait]
-impl Measure for Fio {
+impl TypedTest for Fio {
     type Params = Params;
     type Prepared = Prepared;
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "fio",
             summary: "storage: throughput and latency of reads and writes",
             version: 1,
@@ -63,7 +63,7 @@ impl Measure for Fio {
     }
 
     fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let mut resolved = what_pbench_does();
+        let mut resolved = pbench_defaults();
         let job_file = given.get("job-file").map(Value::to_string).unwrap_or_default();
         if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
             resolved.insert("job-file-sha256".to_owned(), vec![Value::Text(Sha256::of(&bytes).as_str().to_owned())]);
@@ -75,7 +75,7 @@ impl Measure for Fio {
         if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
             return Some(format!("the job file `{}` cannot be read", params.job_file));
         }
-        sysinfo::contradiction(&params.sysinfo).or_else(|| impossible(&params.job(params.targets.clone())))
+        sysinfo::contradiction(&params.sysinfo).or_else(|| job_contradiction(&params.job(params.targets.clone())))
     }
 
     fn rule(&self, params: &Params) -> Option<Rule> {
@@ -94,37 +94,37 @@ impl Measure for Fio {
         values::metrics(params.test_types)
     }
 
-    async fn prepare(&self, params: &Params, site: &Site) -> Result<Prepared, Failure> {
+    async fn prepare(&self, params: &Params, site: &WorkerContext) -> Result<Prepared, Failure> {
         run::check_engine(site, &params.ioengine).await?;
-        let template = template(params)?;
+        let template = read_job_file(params)?;
         let mut job = params.job(Vec::new());
         // A job file that says how large its files are needs no larger ones.
-        job.file_size = template.as_deref().and_then(template::file_size).unwrap_or(job.file_size);
-        let targets = targets::make_ready(site, &job, &params.targets, params.allow_destroy).await?;
+        job.file_size = template.as_deref().and_then(job_template::file_size).unwrap_or(job.file_size);
+        let targets = targets::prepare_targets(site, &job, &params.targets, params.allow_destroy).await?;
         Ok(Prepared { targets, template, sysinfo: sysinfo::collect(site, &params.sysinfo).await? })
     }
 
     async fn sample(&self, params: &Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        keep_sysinfo(attempt, &mut prepared.sysinfo);
-        run::pre_iteration(attempt, &params.pre_iteration_script).await?;
+        record_sysinfo(attempt, &mut prepared.sysinfo);
+        run::run_pre_iteration_script(attempt, &params.pre_iteration_script).await?;
         let job = params.job(prepared.targets.iter().map(|target| target.path.clone()).collect());
         let text = match &prepared.template {
-            Some(template) => template::fill_in(template, &job)?,
-            None => job.text(),
+            Some(template) => job_template::fill_in(template, &job)?,
+            None => job.render(),
         };
         for target in &prepared.targets {
             if let Some(finding) = target.finding() {
-                attempt.noticed(finding);
+                attempt.add_finding(finding);
             }
             // It lives in the attempt's group, and so as long as the attempt.
-            target.hold(&attempt.site).await?;
+            target.hold_exclusively(&attempt.context).await?;
         }
-        run::keep_memory(attempt)?;
+        run::record_memory(attempt)?;
         run::run(attempt, &text, &params.ioengine).await
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        let written = if params.job_file.is_empty() { Written::ByUs } else { Written::ByUser };
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        let written = if params.job_file.is_empty() { JobFileOrigin::Generated } else { JobFileOrigin::User };
         // Without a path there is one target; what it is called does not matter.
         let targets = if params.targets.is_empty() { vec!["fio".to_owned()] } else { params.targets.clone() };
         values::study(&params.job(targets), written, artefacts)
@@ -132,7 +132,7 @@ impl Measure for Fio {
 }
 
 /// What pbench-fio does where nothing is said.
-pub(crate) fn what_pbench_does() -> BTreeMap<String, Vec<Value>> {
+pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<Value>> {
     let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
     BTreeMap::from([
         ("test-types".to_owned(), texts(&["read", "randread"])),
@@ -141,7 +141,7 @@ pub(crate) fn what_pbench_does() -> BTreeMap<String, Vec<Value>> {
 }
 
 /// Why no fio could do this anywhere.
-pub(crate) fn impossible(job: &Job) -> Option<String> {
+pub(crate) fn job_contradiction(job: &FioJob) -> Option<String> {
     const SECTOR: u64 = 512;
     let (block, file) = (job.block_size, job.file_size);
     if block.0 < SECTOR {
@@ -161,17 +161,17 @@ pub(crate) fn impossible(job: &Job) -> Option<String> {
 }
 
 /// Keeps what was collected, once per cell.
-pub(crate) fn keep_sysinfo(attempt: &mut Attempt, collected: &mut Vec<Collected>) {
-    for Collected { name, bytes, missed } in collected.drain(..) {
-        attempt.keep(&name, bytes);
+pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<CollectorOutput>) {
+    for CollectorOutput { name, bytes, failure: missed } in collected.drain(..) {
+        attempt.add_artefact(&name, bytes);
         if let Some(why) = missed {
-            attempt.noticed(format!("{name}: {why}"));
+            attempt.add_finding(format!("{name}: {why}"));
         }
     }
 }
 
 /// The user's job file, as it was when the plan was made.
-fn template(params: &Params) -> Result<Option<String>, Failure> {
+fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
     let path = &params.job_file;
     if path.is_empty() {
         return Ok(None);
@@ -181,7 +181,7 @@ fn template(params: &Params) -> Result<Option<String>, Failure> {
         return Err(Failure::refused(format!("the job file `{path}` is another since the run was planned")));
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if template::names_files(&text) && !params.allow_destroy {
+    if job_template::names_own_files(&text) && !params.allow_destroy {
         return Err(Failure::refused(format!(
             "the job file `{path}` names files of its own, which fio may overwrite: write `$target`, or allow-destroy=true"
         )));
@@ -195,7 +195,7 @@ mod tests {
 
     fn unsupported(json: &str) -> Option<String> {
         let params: Params = serde_json::from_str(json).unwrap();
-        Measure::unsupported(&Fio, &params, &Placement::default(), &Facts::default())
+        TypedTest::unsupported(&Fio, &params, &Placement::default(), &Facts::default())
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
     fn the_estimate_follows_the_job() {
         let estimate = |json: &str| {
             let params: Params = serde_json::from_str(json).unwrap();
-            Measure::estimate(&Fio, &params, Nanos(0)).seconds()
+            TypedTest::estimate(&Fio, &params, Nanos(0)).seconds()
         };
         assert_eq!(estimate("{}"), 190.5);
         assert_eq!(estimate(r#"{"targets": ["/a", "/b"], "job-mode": "serial", "runtime": 1, "ramptime": 1}"#), 4.5);
@@ -225,12 +225,12 @@ mod tests {
         let path = folder.path().join("own.fio");
         std::fs::write(&path, "[x]\nfilename=$target\n").unwrap();
         let given = Given::from([("job-file".to_owned(), Value::Text(path.display().to_string()))]);
-        let resolved = Measure::resolve(&Fio, &given, &Facts::default());
+        let resolved = TypedTest::resolve(&Fio, &given, &Facts::default());
         let sha256 = resolved["job-file-sha256"][0].to_string();
         let params =
             Params { job_file: path.display().to_string(), job_file_sha256: Some(sha256), ..Params::default() };
-        assert!(template(&params).unwrap().is_some());
+        assert!(read_job_file(&params).unwrap().is_some());
         std::fs::write(&path, "[x]\nfilename=$target\nrw=write\n").unwrap();
-        assert!(template(&params).unwrap_err().to_string().contains("is another since"));
+        assert!(read_job_file(&params).unwrap_err().to_string().contains("is another since"));
     }
 }

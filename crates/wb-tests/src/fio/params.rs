@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_stats::Rule;
 
-use super::job::{Job, JobMode, TestType};
+use super::job::{FioJob, JobMode, TestType};
 use super::sysinfo::Collector;
 
 /// How an fio cell is measured
@@ -122,8 +122,8 @@ impl Params {
     }
 
     /// What fio is told to do on these paths.
-    pub fn job(&self, targets: Vec<String>) -> Job {
-        Job {
+    pub fn job(&self, targets: Vec<String>) -> FioJob {
+        FioJob {
             test_type: self.test_type(),
             block_size: self.block_sizes.unwrap_or(Bytes(4096)),
             file_size: self.file_size,

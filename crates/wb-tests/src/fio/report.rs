@@ -9,7 +9,7 @@ use super::job::Operation;
 
 /// All of it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Report {
+pub struct FioReport {
     /// fio's version.
     #[serde(rename = "fio version")]
     pub version: String,
@@ -28,9 +28,9 @@ pub struct JobReport {
     /// The system's number of the error that ended it, or 0.
     pub error: i64,
     /// Its reads.
-    pub read: Direction,
+    pub read: OperationReport,
     /// Its writes.
-    pub write: Direction,
+    pub write: OperationReport,
     /// CPU time in user mode, in percent of its time.
     pub usr_cpu: f64,
     /// CPU time in the kernel, in percent of its time.
@@ -39,7 +39,7 @@ pub struct JobReport {
 
 /// The operations of one kind.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Direction {
+pub struct OperationReport {
     /// Bytes done.
     pub io_bytes: u64,
     /// Operations done.
@@ -53,14 +53,14 @@ pub struct Direction {
     #[serde(default)]
     pub drop_ios: u64,
     /// From submission to completion.
-    pub clat_ns: Latency,
+    pub clat_ns: LatencyReport,
     /// From before submission to completion.
-    pub lat_ns: Latency,
+    pub lat_ns: LatencyReport,
 }
 
 /// How long they took, in nanoseconds.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Latency {
+pub struct LatencyReport {
     /// The longest.
     pub max: f64,
     /// On average.
@@ -75,7 +75,7 @@ pub struct Latency {
 
 impl JobReport {
     /// The operations of a kind.
-    pub fn of(&self, operation: Operation) -> &Direction {
+    pub fn operation(&self, operation: Operation) -> &OperationReport {
         match operation {
             Operation::Read => &self.read,
             Operation::Write => &self.write,
@@ -84,13 +84,13 @@ impl JobReport {
 }
 
 /// Reads fio's output. Engines and fio itself may say things before it and after.
-pub fn parse(output: &str) -> Result<Report, String> {
+pub fn parse(output: &str) -> Result<FioReport, String> {
     let start = if output.starts_with('{') { Some(0) } else { output.find("\n{").map(|at| at + 1) };
     let Some(start) = start else {
         let said: String = output.trim().lines().last().unwrap_or("nothing").chars().take(200).collect();
         return Err(format!("fio printed no report: {said}"));
     };
-    let mut reports = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Report>();
+    let mut reports = serde_json::Deserializer::from_str(&output[start..]).into_iter::<FioReport>();
     match reports.next() {
         Some(Ok(report)) => Ok(report),
         Some(Err(error)) => Err(format!("fio's report cannot be read: {error}")),

@@ -3,56 +3,56 @@
 use wb_agent::{Command, Process, Scratch};
 use wb_model::Bytes;
 
-use super::device::{self, Device};
-use super::job::{Job, escaped, unspeakable};
-use crate::attempt::lost;
-use crate::{Failure, Site};
+use super::device::{self, TargetDevice};
+use super::job::{FioJob, escape_path, find_unsupported_char};
+use crate::attempt::worker_failure;
+use crate::{Failure, WorkerContext};
 
 /// A target that is ready: there, and whole.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct FioTarget {
     /// Its path.
     pub(crate) path: String,
     /// The private folder that it lies in, if we made it.
     folder: Option<Scratch>,
     /// The number of the block device that it is.
-    device: Option<String>,
+    device_number: Option<String>,
     /// The kind of the filesystem in memory that it lies on.
-    memory: Option<String>,
+    memory_filesystem: Option<String>,
 }
 
-impl Target {
+impl FioTarget {
     /// Whether it is a block device.
     pub(crate) fn is_device(&self) -> bool {
-        self.device.is_some()
+        self.device_number.is_some()
     }
 
     /// Removes it where it is a private file, and reports when that fails.
     pub(crate) async fn remove(self) -> Result<(), Failure> {
         match self.folder {
-            Some(folder) => folder.close().await.map_err(lost),
+            Some(folder) => folder.close().await.map_err(worker_failure),
             None => Ok(()),
         }
     }
 
     /// What is remarkable about it.
     pub(crate) fn finding(&self) -> Option<String> {
-        let kind = self.memory.as_ref()?;
+        let kind = self.memory_filesystem.as_ref()?;
         Some(format!("`{}` is on {kind}, in memory: this measures memory, and no storage", self.path))
     }
 
     /// Makes sure that a device is still unused, and keeps it so for as long as the site's group lives. Cells take
     /// turns on a device, so it is kept for a sample at a time.
-    pub(crate) async fn hold(&self, site: &Site) -> Result<Option<Process>, Failure> {
-        let Some(number) = &self.device else { return Ok(None) };
-        unused(site, &self.path, &Device::of(site, number).await?).await?;
-        device::hold(site, &self.path).await
+    pub(crate) async fn hold_exclusively(&self, site: &WorkerContext) -> Result<Option<Process>, Failure> {
+        let Some(number) = &self.device_number else { return Ok(None) };
+        check_unused(site, &self.path, &TargetDevice::read(site, number).await?).await?;
+        device::open_exclusively(site, &self.path).await
     }
 }
 
 /// What there is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
+enum PathKind {
     Nothing,
     Folder,
     File { size: u64, allocated: u64 },
@@ -68,78 +68,85 @@ struct Filesystem {
 }
 
 impl Filesystem {
-    fn in_memory(&self) -> bool {
+    fn is_in_memory(&self) -> bool {
         ["tmpfs", "ramfs"].contains(&self.kind.as_str())
     }
 }
 
 /// Makes the targets of these paths ready for `job`; one private file where there is no path.
-pub(super) async fn make_ready(
-    site: &Site,
-    job: &Job,
+pub(super) async fn prepare_targets(
+    site: &WorkerContext,
+    job: &FioJob,
     paths: &[String],
     allow_destroy: bool,
-) -> Result<Vec<Target>, Failure> {
+) -> Result<Vec<FioTarget>, Failure> {
     if paths.is_empty() {
-        return Ok(vec![make_one_ready(site, job, None, allow_destroy).await?]);
+        return Ok(vec![prepare_target(site, job, None, allow_destroy).await?]);
     }
     let mut targets = Vec::new();
     for path in paths {
-        targets.push(make_one_ready(site, job, Some(path), allow_destroy).await?);
+        targets.push(prepare_target(site, job, Some(path), allow_destroy).await?);
     }
     Ok(targets)
 }
 
 /// Prepares the target of a path for `job`; a private file where there is no path.
-pub(crate) async fn make_one_ready(
-    site: &Site,
-    job: &Job,
+pub(crate) async fn prepare_target(
+    site: &WorkerContext,
+    job: &FioJob,
     path: Option<&str>,
     allow_destroy: bool,
-) -> Result<Target, Failure> {
-    let Some(path) = path else { return on_some_disk(site, job).await };
+) -> Result<FioTarget, Failure> {
+    let Some(path) = path else { return prepare_on_disk(site, job).await };
     let refused = |why: String| Err(Failure::refused(format!("`{path}` {why}")));
     if !path.starts_with('/') {
         return refused("is no absolute path: start it with `/`".to_owned());
     }
-    match find(site, path).await? {
-        Found::Nothing if names_device(path) => refused(NO_DEVICE.to_owned()),
-        Found::Nothing => match path.rsplit_once('/') {
+    match stat(site, path).await? {
+        PathKind::Nothing if is_device_path(path) => refused(NO_DEVICE.to_owned()),
+        PathKind::Nothing => match path.rsplit_once('/') {
             Some((parent, name)) if !name.is_empty() => {
                 let parent = if parent.is_empty() { "/" } else { parent };
-                match find(site, parent).await? {
-                    Found::Folder => private(site, job, Some(parent), name).await,
+                match stat(site, parent).await? {
+                    PathKind::Folder => prepare_private_file(site, job, Some(parent), name).await,
                     _ => refused(format!("cannot be made: there is no folder `{parent}`")),
                 }
             }
             _ => refused("is no folder that is there: name one, or a file".to_owned()),
         },
-        Found::Folder => private(site, job, Some(path), "fio").await,
-        Found::File { size, allocated } => existing(site, job, path, size.min(allocated), allow_destroy).await,
-        Found::Device { number } => block_device(site, job, path, &number, allow_destroy).await,
-        Found::Other(kind) => refused(format!("is a {kind}: name a file, a folder, or a block device")),
+        PathKind::Folder => prepare_private_file(site, job, Some(path), "fio").await,
+        PathKind::File { size, allocated } => {
+            prepare_existing_file(site, job, path, size.min(allocated), allow_destroy).await
+        }
+        PathKind::Device { number } => prepare_block_device(site, job, path, &number, allow_destroy).await,
+        PathKind::Other(kind) => refused(format!("is a {kind}: name a file, a folder, or a block device")),
     }
 }
 
 const NO_DEVICE: &str = "is no device that is there: `lsblk` lists them";
 
 /// Whether a path can only be that of a device: a file of that name would be made in memory, where devices are kept.
-fn names_device(path: &str) -> bool {
+fn is_device_path(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     parts.next() == Some("dev") && parts.next().is_some_and(|folder| folder != "shm")
 }
 
 /// A private file in the worker's own folder, or where that lies in memory in `/var/tmp`.
-async fn on_some_disk(site: &Site, job: &Job) -> Result<Target, Failure> {
-    let own = filesystem(site, site.group.folder()).await?;
-    private(site, job, own.in_memory().then_some("/var/tmp"), "fio").await
+async fn prepare_on_disk(site: &WorkerContext, job: &FioJob) -> Result<FioTarget, Failure> {
+    let own = read_filesystem(site, site.group.folder()).await?;
+    prepare_private_file(site, job, own.is_in_memory().then_some("/var/tmp"), "fio").await
 }
 
 /// A private file in a private folder below `base`.
-async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Result<Target, Failure> {
-    let folder = site.worker().scratch(base).await.map_err(lost)?;
-    let (path, on) = (folder.join(name), filesystem(site, folder.path()).await?);
-    let memory = in_memory(job, folder.path(), &on)?;
+async fn prepare_private_file(
+    site: &WorkerContext,
+    job: &FioJob,
+    base: Option<&str>,
+    name: &str,
+) -> Result<FioTarget, Failure> {
+    let folder = site.worker().scratch(base).await.map_err(worker_failure)?;
+    let (path, on) = (folder.join(name), read_filesystem(site, folder.path()).await?);
+    let memory = memory_filesystem_of(job, folder.path(), &on)?;
     if on.free < job.file_size.0 {
         let (free, size, base) = (Bytes(on.free >> 20 << 20), job.file_size, base.unwrap_or(folder.path()));
         return Err(Failure::refused(format!(
@@ -147,12 +154,18 @@ async fn private(site: &Site, job: &Job, base: Option<&str>, name: &str) -> Resu
         )));
     }
     lay_out(site, job, &path, job.file_size).await?;
-    Ok(Target { path, folder: Some(folder), device: None, memory })
+    Ok(FioTarget { path, folder: Some(folder), device_number: None, memory_filesystem: memory })
 }
 
 /// A file that was there before us; `whole` bytes of it are there and no holes.
-async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy: bool) -> Result<Target, Failure> {
-    let memory = in_memory(job, path, &filesystem(site, path).await?)?;
+async fn prepare_existing_file(
+    site: &WorkerContext,
+    job: &FioJob,
+    path: &str,
+    whole: u64,
+    allow_destroy: bool,
+) -> Result<FioTarget, Failure> {
+    let memory = memory_filesystem_of(job, path, &read_filesystem(site, path).await?)?;
     let short = whole < job.file_size.0;
     if !allow_destroy && job.test_type.writes() {
         let what = job.test_type.name();
@@ -169,48 +182,53 @@ async fn existing(site: &Site, job: &Job, path: &str, whole: u64, allow_destroy:
     if short {
         lay_out(site, job, path, job.file_size).await?;
     }
-    Ok(Target { path: path.to_owned(), folder: None, device: None, memory })
+    Ok(FioTarget { path: path.to_owned(), folder: None, device_number: None, memory_filesystem: memory })
 }
 
-async fn block_device(
-    site: &Site,
-    job: &Job,
+async fn prepare_block_device(
+    site: &WorkerContext,
+    job: &FioJob,
     path: &str,
     number: &str,
     allow_destroy: bool,
-) -> Result<Target, Failure> {
+) -> Result<FioTarget, Failure> {
     let refused = |why: String| Err(Failure::refused(format!("`{path}` is a block device{why}")));
     if !allow_destroy {
         return refused(", and what is on it will be lost: allow it with allow-destroy=true".to_owned());
     }
-    let device = Device::of(site, number).await?;
+    let device = TargetDevice::read(site, number).await?;
     if device.read_only {
         return refused(" that is read-only".to_owned());
     }
     if device.size < job.file_size.0 {
         return refused(format!(" of {} bytes, and file-size is {}", device.size, job.file_size.0));
     }
-    let target = Target { path: path.to_owned(), folder: None, device: Some(number.to_owned()), memory: None };
-    let holder = target.hold(site).await?;
+    let target = FioTarget {
+        path: path.to_owned(),
+        folder: None,
+        device_number: Some(number.to_owned()),
+        memory_filesystem: None,
+    };
+    let holder = target.hold_exclusively(site).await?;
     lay_out(site, job, path, job.file_size).await?;
     if let Some(holder) = holder {
-        device::let_go(holder).await?;
+        device::release(holder).await?;
     }
     Ok(target)
 }
 
-async fn unused(site: &Site, path: &str, device: &Device) -> Result<(), Failure> {
-    let (mounts, swaps) = (text(site, "/proc/self/mountinfo").await?, text(site, "/proc/swaps").await?);
-    match device.used_by(&mounts, &swaps) {
+async fn check_unused(site: &WorkerContext, path: &str, device: &TargetDevice) -> Result<(), Failure> {
+    let (mounts, swaps) = (read_text(site, "/proc/self/mountinfo").await?, read_text(site, "/proc/swaps").await?);
+    match device.find_use(&mounts, &swaps) {
         Some(by) => Err(Failure::refused(format!("`{path}` is a block device in use: {by}"))),
         None => Ok(()),
     }
 }
 
 /// The kind of the filesystem where it is one in memory, which direct access cannot be measured on.
-fn in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<Option<String>, Failure> {
+fn memory_filesystem_of(job: &FioJob, path: &str, on: &Filesystem) -> Result<Option<String>, Failure> {
     let kind = &on.kind;
-    match (on.in_memory(), job.direct) {
+    match (on.is_in_memory(), job.direct) {
         (false, _) => Ok(None),
         (true, false) => Ok(Some(kind.clone())),
         (true, true) => Err(Failure::refused(format!(
@@ -221,12 +239,12 @@ fn in_memory(job: &Job, path: &str, on: &Filesystem) -> Result<Option<String>, F
 
 /// Writes all of a target, so that neither holes are read nor space is found while measuring, and sees that it is
 /// there. What is written is not compressible.
-async fn lay_out(site: &Site, job: &Job, path: &str, size: Bytes) -> Result<(), Failure> {
+async fn lay_out(site: &WorkerContext, job: &FioJob, path: &str, size: Bytes) -> Result<(), Failure> {
     const LARGEST: u32 = 20;
     let block = 1u64 << size.0.trailing_zeros().min(LARGEST);
     let mut command = Command::new(["fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1"]);
     for (option, value) in [
-        ("filename", escaped(path)),
+        ("filename", escape_path(path)),
         ("size", size.0.to_string()),
         ("bs", block.to_string()),
         ("direct", u8::from(job.direct && block >= 4096).to_string()),
@@ -236,49 +254,49 @@ async fn lay_out(site: &Site, job: &Job, path: &str, size: Bytes) -> Result<(), 
     ] {
         command = command.arg(format!("--{option}={value}"));
     }
-    site.succeed(command).await?;
-    match find(site, path).await? {
-        Found::File { size: found, allocated } if found.min(allocated) < size.0 => Err(Failure::refused(format!(
+    site.run(command).await?;
+    match stat(site, path).await? {
+        PathKind::File { size: found, allocated } if found.min(allocated) < size.0 => Err(Failure::refused(format!(
             "`{path}` has {found} bytes, {allocated} of them allocated, though {} were written: this filesystem \
              compresses or removes duplicates, and would not be measured",
             size.0
         ))),
-        Found::Nothing => Err(Failure::crashed(format!("fio wrote no `{path}`"))),
+        PathKind::Nothing => Err(Failure::crashed(format!("fio wrote no `{path}`"))),
         _ => Ok(()),
     }
 }
 
-async fn find(site: &Site, path: &str) -> Result<Found, Failure> {
-    if let Some(character) = unspeakable(path) {
+async fn stat(site: &WorkerContext, path: &str) -> Result<PathKind, Failure> {
+    if let Some(character) = find_unsupported_char(path) {
         return Err(Failure::refused(format!("`{path}`: a job file cannot have {character:?} in a path")));
     }
-    let said = site.finish(Command::new(["stat", "-L", "--printf=%F|%s|%b|%B|%t|%T", path])).await?;
+    let said = site.run_to_end(Command::new(["stat", "-L", "--printf=%F|%s|%b|%B|%t|%T", path])).await?;
     if !said.ending.is_success() {
         let why = String::from_utf8_lossy(&said.stderr).trim().to_owned();
         let missing = why.ends_with("No such file or directory");
-        return if missing { Ok(Found::Nothing) } else { Err(Failure::refused(why)) };
+        return if missing { Ok(PathKind::Nothing) } else { Err(Failure::refused(why)) };
     }
-    found(&String::from_utf8_lossy(&said.stdout))
+    parse_stat(&String::from_utf8_lossy(&said.stdout))
         .ok_or_else(|| Failure::crashed(format!("stat says nothing of `{path}`")))
 }
 
-fn found(said: &str) -> Option<Found> {
+fn parse_stat(said: &str) -> Option<PathKind> {
     let fields: Vec<&str> = said.trim().split('|').collect();
     let [kind, size, blocks, block, major, minor] = fields.as_slice() else { return None };
     let number = |text: &str| text.parse::<u64>().ok();
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
     Some(match *kind {
         "regular file" | "regular empty file" => {
-            Found::File { size: number(size)?, allocated: number(blocks)?.checked_mul(number(block)?)? }
+            PathKind::File { size: number(size)?, allocated: number(blocks)?.checked_mul(number(block)?)? }
         }
-        "directory" => Found::Folder,
-        "block special file" => Found::Device { number: format!("{}:{}", hexadecimal(major)?, hexadecimal(minor)?) },
-        other => Found::Other(other.to_owned()),
+        "directory" => PathKind::Folder,
+        "block special file" => PathKind::Device { number: format!("{}:{}", hexadecimal(major)?, hexadecimal(minor)?) },
+        other => PathKind::Other(other.to_owned()),
     })
 }
 
-async fn filesystem(site: &Site, path: &str) -> Result<Filesystem, Failure> {
-    let said = site.succeed(Command::new(["stat", "-f", "--printf=%T|%a|%S", path])).await?;
+async fn read_filesystem(site: &WorkerContext, path: &str) -> Result<Filesystem, Failure> {
+    let said = site.run(Command::new(["stat", "-f", "--printf=%T|%a|%S", path])).await?;
     let said = String::from_utf8_lossy(&said).into_owned();
     let fields: Vec<&str> = said.trim().split('|').collect();
     let read = match fields.as_slice() {
@@ -292,7 +310,7 @@ async fn filesystem(site: &Site, path: &str) -> Result<Filesystem, Failure> {
     read.ok_or_else(|| Failure::crashed(format!("stat says nothing of the filesystem of `{path}`")))
 }
 
-async fn text(site: &Site, path: &str) -> Result<String, Failure> {
+async fn read_text(site: &WorkerContext, path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&site.get(path).await?).into_owned())
 }
 
@@ -302,17 +320,20 @@ mod tests {
 
     #[test]
     fn a_path_among_the_devices_is_no_file_to_be_made() {
-        assert!(names_device("/dev/nosuch") && names_device("//dev/disk/by-id/x"));
-        assert!(!names_device("/dev/shm/x") && !names_device("/device/x") && !names_device("/dev"));
+        assert!(is_device_path("/dev/nosuch") && is_device_path("//dev/disk/by-id/x"));
+        assert!(!is_device_path("/dev/shm/x") && !is_device_path("/device/x") && !is_device_path("/dev"));
     }
 
     #[test]
     fn stats_words_are_understood() {
-        assert_eq!(found("regular file|8192|8|512|0|0"), Some(Found::File { size: 8192, allocated: 4096 }));
-        assert_eq!(found("regular empty file|0|0|512|0|0"), Some(Found::File { size: 0, allocated: 0 }));
-        assert_eq!(found("block special file|0|0|512|103|1f"), Some(Found::Device { number: "259:31".to_owned() }));
-        assert_eq!(found("directory|4096|8|512|0|0"), Some(Found::Folder));
-        assert_eq!(found("fifo|0|0|512|0|0"), Some(Found::Other("fifo".to_owned())));
-        assert_eq!([found(""), found("regular file|x|8|512|0|0")], [None, None]);
+        assert_eq!(parse_stat("regular file|8192|8|512|0|0"), Some(PathKind::File { size: 8192, allocated: 4096 }));
+        assert_eq!(parse_stat("regular empty file|0|0|512|0|0"), Some(PathKind::File { size: 0, allocated: 0 }));
+        assert_eq!(
+            parse_stat("block special file|0|0|512|103|1f"),
+            Some(PathKind::Device { number: "259:31".to_owned() })
+        );
+        assert_eq!(parse_stat("directory|4096|8|512|0|0"), Some(PathKind::Folder));
+        assert_eq!(parse_stat("fifo|0|0|512|0|0"), Some(PathKind::Other("fifo".to_owned())));
+        assert_eq!([parse_stat(""), parse_stat("regular file|x|8|512|0|0")], [None, None]);
     }
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use wb_model::outcome::Gate;
 use wb_model::{Nanos, Validity};
 
-use super::job::{Job, TestType};
+use super::job::{FioJob, TestType};
 use super::params::Params;
-use super::values::{self, Written};
-use crate::{Artefacts, Measured, Rejected};
+use super::values::{self, JobFileOrigin};
+use crate::{Artefacts, Measurement, Rejection};
 
 /// fio's report of jobs: (group, reads, writes) each, in a second, of 4 KiB and 1 ms.
 pub(super) fn output(jobs: &[(u32, u64, u64)]) -> String {
@@ -33,13 +33,17 @@ pub(super) fn output(jobs: &[(u32, u64, u64)]) -> String {
 }
 
 /// A second of this on one target.
-pub(super) fn job(test_type: TestType) -> Job {
+pub(super) fn job(test_type: TestType) -> FioJob {
     let params = Params { test_types: Some(test_type), runtime: Nanos(1_000_000_000), ..Params::default() };
     params.job(vec!["/x".to_owned()])
 }
 
 /// What the study of a sample that left these files comes to.
-pub(super) fn of(job: &Job, written: Written, files: &[(&str, &str)]) -> Result<Measured, Rejected> {
+pub(super) fn study_files(
+    job: &FioJob,
+    written: JobFileOrigin,
+    files: &[(&str, &str)],
+) -> Result<Measurement, Rejection> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -48,8 +52,8 @@ pub(super) fn of(job: &Job, written: Written, files: &[(&str, &str)]) -> Result<
 }
 
 /// Why a sample with this output does not count.
-pub(super) fn figures(job: &Job, stdout: &str) -> (Gate, String) {
-    match of(job, Written::ByUs, &[("fio.stdout", stdout)]).unwrap().validity {
+pub(super) fn rejection_of(job: &FioJob, stdout: &str) -> (Gate, String) {
+    match study_files(job, JobFileOrigin::Generated, &[("fio.stdout", stdout)]).unwrap().validity {
         Validity::Invalid { gate, figures } => (gate, figures),
         Validity::Valid => panic!("valid"),
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use wb_model::{Class, Metric, Nanos};
 
-use super::bins::Histogram;
 use super::gates;
-use super::histlog;
-use super::job::{HISTOGRAMS, Job, Operation, TestType};
-use super::report::{self, Direction, JobReport, Report};
-use super::run::NAME;
-use crate::{Artefacts, Latencies, Measured, Rejected};
+use super::histogram::Histogram;
+use super::histogram_log;
+use super::job::{FioJob, HISTOGRAM_LOG_PREFIX, Operation, TestType};
+use super::report::{self, FioReport, JobReport, OperationReport};
+use super::run::OUTPUT_NAME;
+use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 
 const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
@@ -27,7 +27,7 @@ pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
     let operations = test_type.operations();
     let mut metrics = vec![Metric::throughput("iops", "ops/s").primary(), Metric::throughput("bandwidth", "B/s")];
     for operation in operations {
-        let prefix = prefix(*operation, operations);
+        let prefix = metric_prefix(*operation, operations);
         if !prefix.is_empty() {
             metrics.push(Metric::throughput(&format!("{prefix}iops"), "ops/s"));
             metrics.push(Metric::throughput(&format!("{prefix}bandwidth"), "B/s"));
@@ -40,50 +40,50 @@ pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
 }
 
 /// What the names of an operation's metrics start with, where there are several operations.
-fn prefix(operation: Operation, all: &[Operation]) -> String {
+fn metric_prefix(operation: Operation, all: &[Operation]) -> String {
     if all.len() > 1 { format!("{}-", operation.name()) } else { String::new() }
 }
 
 /// Whether the job file is ours, so that all of it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum JobFileOrigin {
     /// By us, from the job.
-    ByUs,
+    Generated,
     /// By the user.
-    ByUser,
+    User,
 }
 
 /// The values of a sample of `job`.
-pub fn study(job: &Job, written: Written, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-    let report = report::parse(&artefacts.text(&format!("{NAME}.stdout"))?).map_err(Rejected::output)?;
-    let mut measured = Measured::default().took(seconds(&report));
-    throughput(&mut measured, job, &report);
-    latency(&mut measured, job, &report);
-    cpu(&mut measured, &report);
-    histograms(&mut measured, job, &report, artefacts)?;
-    gates::done(&mut measured, job, &report);
-    if written == Written::ByUs {
-        gates::as_asked(&mut measured, job, &report);
+pub fn study(job: &FioJob, written: JobFileOrigin, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+    let report = report::parse(&artefacts.text(&format!("{OUTPUT_NAME}.stdout"))?).map_err(Rejection::output)?;
+    let mut measured = Measurement::default().with_duration(measured_seconds(&report));
+    set_throughput(&mut measured, job, &report);
+    set_latency(&mut measured, job, &report);
+    set_cpu(&mut measured, &report);
+    set_histograms(&mut measured, job, &report, artefacts)?;
+    gates::check_work(&mut measured, job, &report);
+    if written == JobFileOrigin::Generated {
+        gates::check_request(&mut measured, job, &report);
     }
-    gates::possible(&mut measured, job, &report);
-    gates::reached_storage(&mut measured, job, &report, artefacts);
-    if written == Written::ByUs {
-        gates::reads_from_memory(&mut measured, job, &report, artefacts);
+    gates::check_possible(&mut measured, job, &report);
+    gates::note_missing_storage_io(&mut measured, job, &report, artefacts);
+    if written == JobFileOrigin::Generated {
+        gates::note_cached_reads(&mut measured, job, &report, artefacts);
     }
-    measured.explain("fio", &report.version);
-    measured.explain("ioengine", &job.ioengine);
+    measured.add_provenance("fio", &report.version);
+    measured.add_provenance("ioengine", &job.ioengine);
     Ok(measured)
 }
 
 /// The average over groups, which ran one after the other, of the sums over their jobs, which ran at once.
-fn over_groups(report: &Report, of: impl Fn(&JobReport) -> f64) -> f64 {
+fn average_over_groups(report: &FioReport, of: impl Fn(&JobReport) -> f64) -> f64 {
     let mut groups: Vec<u32> = report.jobs.iter().map(|job| job.groupid).collect();
     groups.dedup();
     report.jobs.iter().map(of).sum::<f64>() / groups.len().max(1) as f64
 }
 
 /// The time that fio counted: of the groups, which ran one after the other, that of the slowest job each.
-fn seconds(report: &Report) -> f64 {
+fn measured_seconds(report: &FioReport) -> f64 {
     let mut groups = BTreeMap::new();
     for job in &report.jobs {
         let longest: &mut u64 = groups.entry(job.groupid).or_default();
@@ -92,17 +92,21 @@ fn seconds(report: &Report) -> f64 {
     groups.values().sum::<u64>() as f64 / 1000.0
 }
 
-pub(super) fn per_second(amount: u64, direction: &Direction) -> f64 {
+pub(super) fn per_second(amount: u64, direction: &OperationReport) -> f64 {
     if direction.runtime == 0 { 0.0 } else { amount as f64 / direction.runtime as f64 * 1000.0 }
 }
 
-fn throughput(measured: &mut Measured, job: &Job, report: &Report) {
+fn set_throughput(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     let (mut iops, mut bandwidth) = (0.0, 0.0);
     for operation in operations {
-        let prefix = prefix(*operation, operations);
-        let ios = over_groups(report, |job| per_second(job.of(*operation).total_ios, job.of(*operation)));
-        let bytes = over_groups(report, |job| per_second(job.of(*operation).io_bytes, job.of(*operation)));
+        let prefix = metric_prefix(*operation, operations);
+        let ios = average_over_groups(report, |job| {
+            per_second(job.operation(*operation).total_ios, job.operation(*operation))
+        });
+        let bytes = average_over_groups(report, |job| {
+            per_second(job.operation(*operation).io_bytes, job.operation(*operation))
+        });
         measured.set(Class::Throughput, &format!("{prefix}iops"), ios);
         measured.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
         (iops, bandwidth) = (iops + ios, bandwidth + bytes);
@@ -111,11 +115,11 @@ fn throughput(measured: &mut Measured, job: &Job, report: &Report) {
     measured.set(Class::Throughput, "bandwidth", bandwidth);
 }
 
-fn latency(measured: &mut Measured, job: &Job, report: &Report) {
+fn set_latency(measured: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     for operation in operations {
-        let prefix = prefix(*operation, operations);
-        let all = || report.jobs.iter().map(|job| &job.of(*operation).clat_ns);
+        let prefix = metric_prefix(*operation, operations);
+        let all = || report.jobs.iter().map(|job| &job.operation(*operation).clat_ns);
         let mut histogram = Histogram::default();
         all().for_each(|latency| histogram.merge(latency.bins.iter().map(|(at, count)| (*at, *count))));
         let count: f64 = all().map(|latency| latency.count as f64).sum();
@@ -132,26 +136,31 @@ fn latency(measured: &mut Measured, job: &Job, report: &Report) {
 }
 
 /// In percent of one CPU.
-fn cpu(measured: &mut Measured, report: &Report) {
-    measured.set(Class::Resource, "cpu-user", over_groups(report, |job| job.usr_cpu));
-    measured.set(Class::Resource, "cpu-system", over_groups(report, |job| job.sys_cpu));
+fn set_cpu(measured: &mut Measurement, report: &FioReport) {
+    measured.set(Class::Resource, "cpu-user", average_over_groups(report, |job| job.usr_cpu));
+    measured.set(Class::Resource, "cpu-system", average_over_groups(report, |job| job.sys_cpu));
 }
 
 /// Latencies over time.
-fn histograms(measured: &mut Measured, job: &Job, report: &Report, artefacts: &Artefacts) -> Result<(), Rejected> {
+fn set_histograms(
+    measured: &mut Measurement,
+    job: &FioJob,
+    report: &FioReport,
+    artefacts: &Artefacts,
+) -> Result<(), Rejection> {
     let mut logs = Vec::new();
-    for name in artefacts.starting_with(&format!("{HISTOGRAMS}_clat_hist.")) {
+    for name in artefacts.names_with_prefix(&format!("{HISTOGRAM_LOG_PREFIX}_clat_hist.")) {
         let text = artefacts.text(&name)?;
-        let log = histlog::parse(&text).map_err(|bad| Rejected::output(format!("{name}: {bad}")))?;
+        let log = histogram_log::parse(&text).map_err(|bad| Rejection::output(format!("{name}: {bad}")))?;
         // hist_clat_hist.3.log is of the third job.
         let number = name.split('.').nth(1).and_then(|number| number.parse::<usize>().ok());
         let of = number.and_then(|number| report.jobs.get(number.checked_sub(1)?));
         logs.push((of.map_or(0, |job| job.groupid), log));
     }
     let interval_ms = job.histogram_interval_ms();
-    for (operation, seconds) in histlog::by_interval(&logs, interval_ms) {
+    for (operation, seconds) in histogram_log::merge_by_interval(&logs, interval_ms) {
         let title = format!("{}, per {}", operation.name(), Nanos(interval_ms * 1_000_000));
-        measured.latencies.push(Latencies { title, seconds });
+        measured.latencies.push(LatencySeries { title, seconds });
     }
     Ok(())
 }
@@ -161,8 +170,8 @@ mod tests {
     use wb_model::Validity;
     use wb_model::outcome::Gate;
 
-    use super::super::bins::BINS;
-    use super::super::testing::{figures, job, of, output};
+    use super::super::histogram::BINS;
+    use super::super::testing::{job, output, rejection_of, study_files};
     use super::*;
 
     #[test]
@@ -170,7 +179,7 @@ mod tests {
         for test_type in [TestType::Read, TestType::RandWrite, TestType::RandRw] {
             let ios = |operation| if test_type.operations().contains(&operation) { 1000 } else { 0 };
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
-            let measured = of(&job(test_type), Written::ByUs, &[("fio.stdout", &stdout)]).unwrap();
+            let measured = study_files(&job(test_type), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
             assert_eq!(measured.validity, Validity::Valid, "{test_type:?}");
             for metric in metrics(Some(test_type)) {
                 assert!(measured.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
@@ -190,7 +199,7 @@ mod tests {
     #[test]
     fn kinds_are_told_apart_and_added_up() {
         let stdout = output(&[(0, 1000, 500)]);
-        let measured = of(&job(TestType::Rw), Written::ByUs, &[("fio.stdout", &stdout)]).unwrap();
+        let measured = study_files(&job(TestType::Rw), JobFileOrigin::Generated, &[("fio.stdout", &stdout)]).unwrap();
         let value = |name: &str| measured.values[name];
         assert_eq!(value("throughput/iops"), 1500.0);
         assert_eq!(value("throughput/read-iops"), 1000.0);
@@ -205,12 +214,13 @@ mod tests {
         let mut job = job(TestType::Read);
         job.targets.push("/y".to_owned());
         let iops = |jobs: &[(u32, u64, u64)]| {
-            of(&job, Written::ByUs, &[("fio.stdout", &output(jobs))]).unwrap().values["throughput/iops"]
+            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().values["throughput/iops"]
         };
         assert_eq!(iops(&[(0, 1000, 0), (0, 500, 0)]), 1500.0);
         assert_eq!(iops(&[(0, 1000, 0), (1, 500, 0)]), 750.0);
-        let seconds =
-            |jobs: &[(u32, u64, u64)]| of(&job, Written::ByUs, &[("fio.stdout", &output(jobs))]).unwrap().seconds;
+        let seconds = |jobs: &[(u32, u64, u64)]| {
+            study_files(&job, JobFileOrigin::Generated, &[("fio.stdout", &output(jobs))]).unwrap().seconds
+        };
         assert_eq!(seconds(&[(0, 1000, 0), (0, 500, 0)]), Some(1.0));
         assert_eq!(seconds(&[(0, 1000, 0), (1, 500, 0)]), Some(2.0));
     }
@@ -224,12 +234,12 @@ mod tests {
         let stdout = output(&[(0, 1000, 0)]);
         let (one, two) = (row(101, 10) + &row(202, 20), row(100, 30));
         let files = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one), ("hist_clat_hist.2.log", &two)];
-        let measured = of(&job(TestType::Read), Written::ByUs, &files).unwrap();
+        let measured = study_files(&job(TestType::Read), JobFileOrigin::Generated, &files).unwrap();
         assert_eq!(measured.latencies[0].title, "read, per 100ms");
         assert_eq!(measured.latencies[0].seconds, [vec![(10, 5), (30, 5)], vec![(20, 5)]]);
         let torn = [("fio.stdout", stdout.as_str()), ("hist_clat_hist.1.log", &one[..one.len() - 40])];
         assert!(
-            of(&job(TestType::Read), Written::ByUs, &torn)
+            study_files(&job(TestType::Read), JobFileOrigin::Generated, &torn)
                 .unwrap_err()
                 .figures
                 .starts_with("hist_clat_hist.1.log: line 2")
@@ -238,11 +248,13 @@ mod tests {
 
     #[test]
     fn no_output_is_rejected_and_not_a_value() {
-        assert_eq!(of(&job(TestType::Read), Written::ByUs, &[]).unwrap_err().gate, Gate::Output);
-        let garbage = of(&job(TestType::Read), Written::ByUs, &[("fio.stdout", "Segmentation fault\n")]).unwrap_err();
+        assert_eq!(study_files(&job(TestType::Read), JobFileOrigin::Generated, &[]).unwrap_err().gate, Gate::Output);
+        let garbage =
+            study_files(&job(TestType::Read), JobFileOrigin::Generated, &[("fio.stdout", "Segmentation fault\n")])
+                .unwrap_err();
         assert_eq!(garbage.figures, "fio printed no report: Segmentation fault");
-        let (gate, said) = figures(&job(TestType::Read), &output(&[]));
+        let (gate, said) = rejection_of(&job(TestType::Read), &output(&[]));
         assert_eq!((gate, said.as_str()), (Gate::Work, "fio ran no job"));
-        assert_eq!(figures(&job(TestType::Read), &output(&[(0, 0, 0)])).1, "job-0 did no read");
+        assert_eq!(rejection_of(&job(TestType::Read), &output(&[(0, 0, 0)])).1, "job-0 did no read");
     }
 }

@@ -15,13 +15,13 @@ use serde::de::DeserializeOwned;
 use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
 use wb_stats::Rule;
 
-use crate::fio::job::Job;
-use crate::fio::sysinfo::{self, Collected};
-use crate::fio::values::{self, Written};
-use crate::fio::{impossible, keep_sysinfo, run, what_pbench_does};
-use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
+use crate::fio::job::FioJob;
+use crate::fio::sysinfo::{self, CollectorOutput};
+use crate::fio::values::{self, JobFileOrigin};
+use crate::fio::{job_contradiction, pbench_defaults, record_sysinfo, run};
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 use params::ExportParams;
-use server::{Export, Paths, Server};
+use server::{ExportPaths, RunningExport, ServerCommand};
 
 /// A test that measures an export of its own with fio.
 pub trait ExportTest: Send + Sync + 'static {
@@ -39,7 +39,7 @@ pub trait ExportTest: Send + Sync + 'static {
     fn server_programs() -> Vec<Requirement>;
 
     /// The server that exports a target.
-    fn server(params: &Self::Params, paths: &Paths<'_>) -> Server;
+    fn server(params: &Self::Params, paths: &ExportPaths<'_>) -> ServerCommand;
 
     /// The file, folder or block device of the user's that is exported; none: a private file.
     fn target(_params: &Self::Params) -> Option<&str> {
@@ -52,7 +52,7 @@ pub trait ExportTest: Send + Sync + 'static {
     }
 
     /// What fio does through this socket.
-    fn job(params: &Self::Params, socket: &str) -> Job;
+    fn job(params: &Self::Params, socket: &str) -> FioJob;
 
     /// Why no machine can measure it.
     fn contradiction(_params: &Self::Params) -> Option<String> {
@@ -63,33 +63,33 @@ pub trait ExportTest: Send + Sync + 'static {
 /// What is prepared for all samples of a cell.
 #[derive(Debug)]
 pub struct Prepared {
-    export: Export,
-    sysinfo: Vec<Collected>,
+    export: RunningExport,
+    sysinfo: Vec<CollectorOutput>,
 }
 
 #[async_trait]
-impl<T: ExportTest> Measure for T {
+impl<T: ExportTest> TypedTest for T {
     type Params = T::Params;
     type Prepared = Prepared;
 
-    fn about(&self) -> About {
-        About { name: T::NAME, summary: T::SUMMARY, version: 1, scope: Scope::Cell }
+    fn info(&self) -> TestInfo {
+        TestInfo { name: T::NAME, summary: T::SUMMARY, version: 1, scope: Scope::Cell }
     }
 
     fn requires(&self, _: &T::Params) -> Vec<Requirement> {
-        let mut programs = vec![Requirement::new("fio", "fio", &["--version"]).able(run::engine(T::ENGINE))];
+        let mut programs = vec![Requirement::new("fio", "fio", &["--version"]).able(run::engine_ability(T::ENGINE))];
         programs.extend(T::server_programs());
         programs
     }
 
     fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        what_pbench_does()
+        pbench_defaults()
     }
 
     fn unsupported(&self, params: &T::Params, _: &Placement, _: &Facts) -> Option<String> {
         sysinfo::contradiction(&params.as_ref().sysinfo)
             .or_else(|| T::contradiction(params))
-            .or_else(|| impossible(&T::job(params, "")))
+            .or_else(|| job_contradiction(&T::job(params, "")))
     }
 
     fn rule(&self, params: &T::Params) -> Option<Rule> {
@@ -108,29 +108,29 @@ impl<T: ExportTest> Measure for T {
         values::metrics(params.as_ref().test_types)
     }
 
-    async fn prepare(&self, params: &T::Params, site: &Site) -> Result<Prepared, Failure> {
+    async fn prepare(&self, params: &T::Params, site: &WorkerContext) -> Result<Prepared, Failure> {
         run::check_engine(site, T::ENGINE).await?;
-        let export = Export::start::<T>(site, params).await?;
+        let export = RunningExport::start::<T>(site, params).await?;
         Ok(Prepared { export, sysinfo: sysinfo::collect(site, &params.as_ref().sysinfo).await? })
     }
 
     async fn sample(&self, params: &T::Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        keep_sysinfo(attempt, &mut prepared.sysinfo);
-        run::pre_iteration(attempt, &params.as_ref().pre_iteration_script).await?;
+        record_sysinfo(attempt, &mut prepared.sysinfo);
+        run::run_pre_iteration_script(attempt, &params.as_ref().pre_iteration_script).await?;
         if let Some(finding) = prepared.export.target.finding() {
-            attempt.noticed(finding);
+            attempt.add_finding(finding);
         }
         // It lives in the attempt's group, and so as long as the attempt.
-        prepared.export.target.hold(&attempt.site).await?;
-        run::run(attempt, &T::job(params, &prepared.export.socket).text(), T::ENGINE).await?;
-        prepared.export.keep(attempt).await
+        prepared.export.target.hold_exclusively(&attempt.context).await?;
+        run::run(attempt, &T::job(params, &prepared.export.socket).render(), T::ENGINE).await?;
+        prepared.export.record(attempt).await
     }
 
-    async fn cleanup(&self, _: &T::Params, prepared: Prepared, _: &Site) -> Result<(), Failure> {
-        prepared.export.end().await
+    async fn cleanup(&self, _: &T::Params, prepared: Prepared, _: &WorkerContext) -> Result<(), Failure> {
+        prepared.export.stop().await
     }
 
-    fn study(&self, params: &T::Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        values::study(&T::job(params, ""), Written::ByUs, artefacts)
+    fn study(&self, params: &T::Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        values::study(&T::job(params, ""), JobFileOrigin::Generated, artefacts)
     }
 }

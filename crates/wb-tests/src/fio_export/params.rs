@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_stats::Rule;
 
-use crate::fio::job::{Job, JobMode, TestType};
+use crate::fio::job::{FioJob, JobMode, TestType};
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
 
@@ -83,8 +83,8 @@ impl ExportParams {
     }
 
     /// One job with one operation in flight, through this engine by these options.
-    pub fn job(&self, engine: &str, connection: Vec<(&'static str, String)>) -> Job {
-        Job {
+    pub fn job(&self, engine: &str, connection: Vec<(&'static str, String)>) -> FioJob {
+        FioJob {
             test_type: self.test_types.unwrap_or_default(),
             block_size: self.block_sizes.unwrap_or(Bytes(4096)),
             file_size: self.file_size,

@@ -3,7 +3,7 @@
 //! Start with [`Params`]; then `own` is the kernel of this program, `program` runs the linpack of others.
 
 pub mod external;
-mod own;
+mod kernel;
 mod params;
 mod program;
 
@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
-use wb_kernels::linpack::{RESIDUAL_LIMIT, operations, valid};
+use wb_kernels::linpack::{RESIDUAL_LIMIT, is_valid_residual, operations};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
 use wb_stats::Rule;
 
-use crate::{About, Answer, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, Solved, native};
+use crate::{
+    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    native,
+};
 
 pub use params::Params;
 
@@ -24,12 +27,12 @@ pub use params::Params;
 pub struct Linpack;
 
 #[async_trait]
-impl Measure for Linpack {
+impl TypedTest for Linpack {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "linpack",
             summary: "dense linear system; arithmetic of one process",
             version: 1,
@@ -42,17 +45,17 @@ impl Measure for Linpack {
     }
 
     fn resolve(&self, given: &Given, facts: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let threads = params::steps(2 * facts.cpus.len() as i64).into_iter().map(Value::Integer).collect();
+        let threads = params::thread_steps(2 * facts.cpus.len() as i64).into_iter().map(Value::Integer).collect();
         let external = given.get("linpack-binary").is_some_and(|binary| !binary.to_string().is_empty());
-        let isa = (!external).then(|| ("isa".to_owned(), vec![native::widest(facts)]));
+        let isa = (!external).then(|| ("isa".to_owned(), vec![native::widest_isa(facts)]));
         isa.into_iter().chain([("threads".to_owned(), threads)]).collect()
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        let contradicted = || program::contradicted(params, placement);
-        params.fault().or_else(contradicted).or_else(|| match params.is_external() {
-            true => native::too_large(program::bytes(params), facts),
-            false => own::unsupported(params, placement, facts),
+        let contradicted = || program::placement_contradiction(params, placement);
+        params.contradiction().or_else(contradicted).or_else(|| match params.is_external() {
+            true => native::unsupported_memory(program::matrix_bytes(params), facts),
+            false => kernel::unsupported(params, placement, facts),
         })
     }
 
@@ -64,7 +67,7 @@ impl Measure for Linpack {
         // A core of today makes 10 to 50 GFLOPS; a sample is at least one solution.
         let solves = params.trials().unwrap_or(1) as f64;
         let solving = Nanos::from_seconds(solves * operations(params.size()) / 2e10);
-        Nanos(min_time.0.max(solving.0).saturating_mul(5) / 4 + 50_000_000 + program::beside(params).0)
+        Nanos(min_time.0.max(solving.0).saturating_mul(5) / 4 + 50_000_000 + program::extra_time(params).0)
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
@@ -73,25 +76,25 @@ impl Measure for Linpack {
         first.into_iter().chain(residency).collect()
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
         match params.is_external() {
             true => program::sample(params, attempt).await,
-            false => own::sample(params, attempt).await,
+            false => kernel::sample(params, attempt).await,
         }
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         match params.is_external() {
             true => program::study(params, artefacts),
-            false => own::study(params, artefacts),
+            false => kernel::study(params, artefacts),
         }
     }
 
-    fn solve(&self, cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         native::scaling(cells, "throughput/gflops", "gflops")
     }
 }
@@ -108,19 +111,19 @@ struct Solution {
 
 /// The values of a sample's solutions, put to the questions that hold for all of them. `elapsed` is how long the
 /// process ran, by another clock than its own.
-fn values(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measured {
+fn summarize_solutions(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measurement {
     let times = || solutions.iter().map(|solution| 1.0 / solution.gflops);
     let gflops = solutions.len() as f64 / times().sum::<f64>();
-    let residual = solutions.iter().map(|solution| solution.residual).fold(0.0, worse);
+    let residual = solutions.iter().map(|solution| solution.residual).fold(0.0, max_or_nan);
     let seconds: f64 = solutions.iter().map(|solution| solution.seconds).sum();
-    let mut measured = Measured::default()
-        .with(Class::Throughput, "gflops", gflops)
-        .with(Class::Check, "residual", residual)
-        .took(seconds);
+    let mut measured = Measurement::default()
+        .with_value(Class::Throughput, "gflops", gflops)
+        .with_value(Class::Check, "residual", residual)
+        .with_duration(seconds);
     measured.require(solutions.len() as u64 == wanted, Gate::Work, || {
         format!("{} solutions of {wanted} are there", solutions.len())
     });
-    measured.require(valid(residual), Gate::Answer, || {
+    measured.require(is_valid_residual(residual), Gate::Answer, || {
         format!("the residual is {residual:e}; that of a right answer is below {RESIDUAL_LIMIT}")
     });
     let failed = solutions.iter().filter(|solution| !solution.passed).count();
@@ -136,55 +139,55 @@ fn values(solutions: &[Solution], wanted: u64, elapsed: f64) -> Measured {
 }
 
 /// The larger, and NaN where one is.
-fn worse(a: f64, b: f64) -> f64 {
+fn max_or_nan(a: f64, b: f64) -> f64 {
     if a.is_nan() || a >= b { a } else { b }
 }
 
 /// How long a measured process ran.
-fn elapsed(artefacts: &Artefacts, name: &str) -> Result<f64, Rejected> {
+fn process_seconds(artefacts: &Artefacts, name: &str) -> Result<f64, Rejection> {
     let process: serde_json::Value = artefacts.json(&format!("{name}.process.json"))?;
     let seconds = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64);
-    seconds.ok_or_else(|| Rejected::output(format!("{name}.process.json does not tell how long it ran")))
+    seconds.ok_or_else(|| Rejection::output(format!("{name}.process.json does not tell how long it ran")))
 }
 
 /// Output that is no result; one that contradicts itself is of another unit.
-fn unreadable(error: &external::OutputError) -> Rejected {
+fn reject_output(error: &external::OutputError) -> Rejection {
     let gate = match error {
         external::OutputError::Inconsistent { .. } => Gate::Possible,
         _ => Gate::Output,
     };
-    Rejected { gate, figures: error.to_string() }
+    Rejection { gate, figures: error.to_string() }
 }
 
 /// A refusal that names the parameter.
-fn about(parameter: &str, why: impl fmt::Display) -> String {
+fn parameter_error(parameter: &str, why: impl fmt::Display) -> String {
     format!("`{parameter}`: {why}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::invalid_by;
+    use crate::testing::failed_gate;
 
     const RIGHT: Solution = Solution { seconds: 0.1, gflops: 50.0, residual: 0.02, passed: true };
 
     #[test]
     fn speed_is_all_work_over_all_time() {
-        let measured = values(&[RIGHT, Solution { gflops: 25.0, ..RIGHT }], 2, 1.0);
+        let measured = summarize_solutions(&[RIGHT, Solution { gflops: 25.0, ..RIGHT }], 2, 1.0);
         assert!((measured.values["throughput/gflops"] - 100.0 / 3.0).abs() < 1e-12);
-        assert_eq!(invalid_by(&measured), None);
+        assert_eq!(failed_gate(&measured), None);
     }
 
     #[test]
     fn what_was_not_solved_right_or_not_in_that_time_does_not_count() {
-        let one = |changed: Solution| invalid_by(&values(&[changed], 1, 1.0));
+        let one = |changed: Solution| failed_gate(&summarize_solutions(&[changed], 1, 1.0));
         assert_eq!(one(Solution { residual: 16.0, ..RIGHT }), Some(Gate::Answer));
         assert_eq!(one(Solution { residual: f64::NAN, ..RIGHT }), Some(Gate::Answer));
-        let failed = values(&[RIGHT, Solution { passed: false, ..RIGHT }], 2, 1.0);
+        let failed = summarize_solutions(&[RIGHT, Solution { passed: false, ..RIGHT }], 2, 1.0);
         let wb_model::Validity::Invalid { figures, .. } = failed.validity else { panic!() };
         assert_eq!(figures, "the program itself says that 1 of its 2 answers are wrong");
         assert_eq!(one(Solution { seconds: 1.1, ..RIGHT }), Some(Gate::Possible));
-        assert_eq!(invalid_by(&values(&[RIGHT], 2, 1.0)), Some(Gate::Work));
-        assert_eq!(invalid_by(&values(&[], 1, 1.0)), Some(Gate::Work));
+        assert_eq!(failed_gate(&summarize_solutions(&[RIGHT], 2, 1.0)), Some(Gate::Work));
+        assert_eq!(failed_gate(&summarize_solutions(&[], 1, 1.0)), Some(Gate::Work));
     }
 }

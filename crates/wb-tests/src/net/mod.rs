@@ -19,37 +19,37 @@ use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Scope, Sides, Value};
 use wb_net::mirror::hosts;
 
-use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
-use run::Workload;
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
+use run::NetWorkload;
 
 pub use params::Params;
 
 /// A profile of one's own.
 #[derive(Debug, Default)]
 pub struct Net {
-    beside: PathBuf,
+    profile_folder: PathBuf,
 }
 
 /// Beside the windows: starting both sides, letting each other in, ending.
-pub(crate) const AROUND: f64 = 0.3;
+pub(crate) const SETUP_SECONDS: f64 = 0.3;
 
 /// Under this name the profile is kept.
 const PROFILE: &str = "profile.xml";
 
 impl Net {
     /// Looks for profiles in this folder.
-    pub fn beside(folder: &Path) -> Self {
-        Self { beside: folder.to_owned() }
+    pub fn with_profile_folder(folder: &Path) -> Self {
+        Self { profile_folder: folder.to_owned() }
     }
 }
 
 #[async_trait]
-impl Measure for Net {
+impl TypedTest for Net {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "net",
             summary: "network: a profile in uperf's language, counted at both ends",
             version: 1,
@@ -59,20 +59,20 @@ impl Measure for Net {
 
     fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
         let Some(path) = given.get("profile") else { return BTreeMap::new() };
-        let text = std::fs::read_to_string(self.beside.join(path.to_string()));
+        let text = std::fs::read_to_string(self.profile_folder.join(path.to_string()));
         text.map(|text| ("profile-text".to_owned(), vec![Value::Text(text)])).into_iter().collect()
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        params.read().err().or_else(|| params.nodes().placements(placement, facts).err())
+        params.parse_profile().err().or_else(|| params.nodes().placements(placement, facts).err())
     }
 
     fn sides(&self, params: &Params) -> Sides {
-        Sides::Served { servers: params.read().map_or(1, |profile| hosts(&profile).len().max(1)) }
+        Sides::Served { servers: params.parse_profile().map_or(1, |profile| hosts(&profile).len().max(1)) }
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
-        Nanos::from_seconds(params.seconds(min_time) + AROUND)
+        Nanos::from_seconds(params.seconds(min_time) + SETUP_SECONDS)
     }
 
     fn sets_duration(&self, params: &Params) -> bool {
@@ -80,19 +80,19 @@ impl Measure for Net {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.asked().primary)
+        values::metrics(params.expectation().primary)
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        let profile = params.read().map_err(Failure::refused)?;
+        let profile = params.parse_profile().map_err(Failure::refused)?;
         let text = params.profile_text.as_deref().unwrap_or_default();
-        attempt.keep(PROFILE, text);
-        let path = attempt.site.path(PROFILE);
-        attempt.site.put(&path, text.as_bytes()).await?;
+        attempt.add_artefact(PROFILE, text);
+        let path = attempt.context.path(PROFILE);
+        attempt.context.put(&path, text.as_bytes()).await?;
 
         let mut arguments = vec!["run".to_owned(), path, "--interval".to_owned(), params.interval.to_string()];
         for (name, value) in params.variables().map_err(Failure::refused)? {
@@ -101,11 +101,11 @@ impl Measure for Net {
         if params.max_duration.0 > 0 {
             arguments.extend(["--max-duration".to_owned(), params.max_duration.to_string()]);
         }
-        let workload = Workload { arguments, hosts: hosts(&profile), nodes: params.nodes(), response_times: false };
+        let workload = NetWorkload { arguments, hosts: hosts(&profile), nodes: params.nodes(), response_times: false };
         run::run(&workload, attempt).await
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        values::study(params.asked(), artefacts)
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        values::study(params.expectation(), artefacts)
     }
 }

@@ -4,12 +4,12 @@ use wb_model::{Facts, Placement};
 
 /// The NUMA nodes of server and client, as pbench has them: below 0 is anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nodes {
+pub(crate) struct SideNodes {
     pub(crate) server: i32,
     pub(crate) client: i32,
 }
 
-impl Nodes {
+impl SideNodes {
     /// Server's and client's placement on one worker: the cell's, on the CPUs of their nodes.
     pub(crate) fn placements(self, asked: &Placement, facts: &Facts) -> Result<(Placement, Placement), String> {
         Ok((self.server(asked, facts)?, self.client(asked, facts)?))
@@ -17,16 +17,16 @@ impl Nodes {
 
     /// The server's, on a worker of these facts.
     pub(crate) fn server(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
-        on(self.server, asked, facts)
+        place_on_node(self.server, asked, facts)
     }
 
     /// The client's.
     pub(crate) fn client(self, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
-        on(self.client, asked, facts)
+        place_on_node(self.client, asked, facts)
     }
 }
 
-fn on(node: i32, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
+fn place_on_node(node: i32, asked: &Placement, facts: &Facts) -> Result<Placement, String> {
     let Ok(node) = u32::try_from(node) else { return Ok(asked.clone()) };
     if facts.nodes.iter().all(|known| known.id != node) {
         return Err(format!("there is no NUMA node {node} here"));
@@ -57,7 +57,7 @@ mod tests {
         };
         let asked = Placement { cpus: vec![1, 2], ..Placement::default() };
         let cpus = |server, client, asked: &Placement| {
-            Nodes { server, client }.placements(asked, &facts).map(|(server, client)| (server.cpus, client.cpus))
+            SideNodes { server, client }.placements(asked, &facts).map(|(server, client)| (server.cpus, client.cpus))
         };
         assert_eq!(cpus(-1, 1, &Placement::default()), Ok((vec![], vec![2, 3])));
         assert_eq!(cpus(0, 1, &asked), Ok((vec![1], vec![2])));

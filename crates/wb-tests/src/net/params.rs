@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
 use wb_net::language::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileDiagnostics, Variables, parse};
 
-use super::nodes::Nodes;
-use super::values::{Asked, Primary};
+use super::nodes::SideNodes;
+use super::values::{PrimaryMetric, RunExpectation};
 
 /// Variables that profiles call their host by. Whatever a host is called, its server is on the worker.
-const HOSTS: [&str; 2] = ["h", "host"];
+const HOST_VARIABLES: [&str; 2] = ["h", "host"];
 
 /// How a net cell is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -49,15 +49,15 @@ impl Default for Params {
 
 impl Params {
     /// What the profile says, or why it says nothing.
-    pub(super) fn read(&self) -> Result<NetProfile, String> {
-        let text = self.profile_text.as_deref().ok_or_else(|| self.unread())?;
+    pub(super) fn parse_profile(&self) -> Result<NetProfile, String> {
+        let text = self.profile_text.as_deref().ok_or_else(|| self.unread_profile_error())?;
         let variables = self.variables()?.into_iter().collect::<Variables>();
-        let read = parse(&self.profile, text, &variables).map_err(|faults| first(&faults))?;
+        let read = parse(&self.profile, text, &variables).map_err(|faults| describe_faults(&faults))?;
         let ParsedProfile { profile, .. } = read;
         Ok(profile)
     }
 
-    fn unread(&self) -> String {
+    fn unread_profile_error(&self) -> String {
         match self.profile.as_str() {
             "" => "`profile` names no file: examples/net has some to start from".to_owned(),
             path => format!("the profile `{path}` cannot be read; each needs a [[test]] of its own"),
@@ -71,34 +71,36 @@ impl Params {
             parts.ok_or_else(|| format!("`vars`: `{var}` is no NAME=VALUE"))
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
-        let unsaid = HOSTS.into_iter().filter(|host| self.uses(host) && given.iter().all(|(name, _)| name != host));
+        let unsaid = HOST_VARIABLES
+            .into_iter()
+            .filter(|host| self.uses_variable(host) && given.iter().all(|(name, _)| name != host));
         let worker = unsaid.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
-        let numbered = self.numbered().filter(|host| given.iter().all(|(name, _)| name != host));
+        let numbered = self.numbered_hosts().filter(|host| given.iter().all(|(name, _)| name != host));
         let others = numbered.map(|host| (host.clone(), host));
         Ok(worker.chain(others).collect::<Vec<_>>().into_iter().chain(given).collect())
     }
 
     /// The variables that the profile calls several hosts by: `h1`, `h2`, …; each is a server of its own.
-    fn numbered(&self) -> impl Iterator<Item = String> {
-        let names = HOSTS.into_iter().flat_map(|host| (1..=9).map(move |number| format!("{host}{number}")));
-        names.filter(|name| self.uses(name))
+    fn numbered_hosts(&self) -> impl Iterator<Item = String> {
+        let names = HOST_VARIABLES.into_iter().flat_map(|host| (1..=9).map(move |number| format!("{host}{number}")));
+        names.filter(|name| self.uses_variable(name))
     }
 
     /// Whether the profile has a variable: `$name` or `${name}`.
-    fn uses(&self, name: &str) -> bool {
+    fn uses_variable(&self, name: &str) -> bool {
         let text = self.profile_text.as_deref().unwrap_or_default();
         let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
         let mut bare = text.split('$').skip(1).filter_map(|rest| rest.strip_prefix(name));
         bare.any(|rest| !goes_on(rest)) || text.contains(&format!("${{{name}}}"))
     }
 
-    pub(super) fn nodes(&self) -> Nodes {
-        Nodes { server: self.server_node, client: self.client_node }
+    pub(super) fn nodes(&self) -> SideNodes {
+        SideNodes { server: self.server_node, client: self.client_node }
     }
 
-    pub(super) fn asked(&self) -> Asked {
-        Asked {
-            primary: self.read().map_or(Primary::Throughput, |profile| primary(&profile)),
+    pub(super) fn expectation(&self) -> RunExpectation {
+        RunExpectation {
+            primary: self.parse_profile().map_or(PrimaryMetric::Throughput, |profile| primary_metric(&profile)),
             window: None,
             may_be_cut: self.max_duration.0 > 0,
             interval: self.interval,
@@ -111,18 +113,18 @@ impl Params {
             let parts = profile.groups.iter().flat_map(|group| &group.transactions);
             parts.map(|part| part.extent).any(|extent| matches!(extent, Extent::Window(_)))
         };
-        self.max_duration.0 > 0 || self.read().is_ok_and(|profile| has_window(&profile))
+        self.max_duration.0 > 0 || self.parse_profile().is_ok_and(|profile| has_window(&profile))
     }
 
     /// How long the profile's windows take, cut as asked; what is counted in rounds takes the time of a sample.
     pub(super) fn seconds(&self, min_time: Nanos) -> f64 {
-        let seconds = self.read().map_or(min_time.seconds(), |profile| seconds(&profile, min_time));
+        let seconds = self.parse_profile().map_or(min_time.seconds(), |profile| profile_seconds(&profile, min_time));
         if self.max_duration.0 > 0 { seconds.min(self.max_duration.seconds()) } else { seconds }
     }
 }
 
 /// What is wrong with a profile first, and how to see the rest.
-fn first(faults: &ProfileDiagnostics) -> String {
+fn describe_faults(faults: &ProfileDiagnostics) -> String {
     let all = faults.diagnostics();
     let first = all.first().map(ToString::to_string).unwrap_or_default();
     let others = match all.len() {
@@ -132,16 +134,16 @@ fn first(faults: &ProfileDiagnostics) -> String {
     format!("the profile `{}`: {first}{others}: `weighbridge net check` shows where", faults.source_name())
 }
 
-fn primary(profile: &NetProfile) -> Primary {
+fn primary_metric(profile: &NetProfile) -> PrimaryMetric {
     let parts = profile.groups.iter().flat_map(|group| &group.transactions);
     let moves = |action: &FlowopAction| {
         matches!(action, FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_))
     };
     let any = parts.flat_map(|part| &part.flowops).any(|flowop| moves(&flowop.action));
-    if any { Primary::Throughput } else { Primary::EmptyRounds }
+    if any { PrimaryMetric::Throughput } else { PrimaryMetric::EmptyRounds }
 }
 
-fn seconds(profile: &NetProfile, min_time: Nanos) -> f64 {
+fn profile_seconds(profile: &NetProfile, min_time: Nanos) -> f64 {
     let groups = profile.groups.iter().map(|group| {
         let window = |extent: Extent| match extent {
             Extent::Window(window) => window.as_secs_f64(),
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_host_is_the_worker_unless_it_is_said() {
-        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).read().unwrap());
+        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).parse_profile().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
         assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
     }
@@ -199,14 +201,14 @@ mod tests {
             "<transaction iterations=\"1\">\
             <flowop type=\"connect\" options=\"remotehost=$h2 protocol=tcp conn=2\"/><flowop type=\"disconnect\"/>",
         );
-        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(&two, vars).read().unwrap());
+        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(&two, vars).parse_profile().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1", "h2"]);
         assert_eq!(hosts(&["n=1", "h2=there"]), ["127.0.0.1", "there"]);
     }
 
     #[test]
     fn what_is_wrong_with_a_profile_is_told() {
-        let why = |params: Params| params.read().unwrap_err();
+        let why = |params: Params| params.parse_profile().unwrap_err();
         assert!(why(params(RR, &[])).contains('n'), "{}", why(params(RR, &[])));
         assert_eq!(why(params(RR, &["n"])), "`vars`: `n` is no NAME=VALUE");
         assert!(why(params("<profile>", &[])).contains("`weighbridge net check` shows where"));
@@ -226,9 +228,9 @@ mod tests {
 
     #[test]
     fn throughput_is_primary_where_anything_is_moved() {
-        assert_eq!(params(RR, &["n=1"]).asked().primary, Primary::Throughput);
+        assert_eq!(params(RR, &["n=1"]).expectation().primary, PrimaryMetric::Throughput);
         let idle =
             RR.replace("\"write\" options=\"size=90\"", "\"nop\"").replace("\"read\" options=\"size=90\"", "\"nop\"");
-        assert_eq!(params(&idle, &["n=1"]).asked().primary, Primary::EmptyRounds);
+        assert_eq!(params(&idle, &["n=1"]).expectation().primary, PrimaryMetric::EmptyRounds);
     }
 }

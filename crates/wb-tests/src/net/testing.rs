@@ -12,15 +12,15 @@ use wb_net::result::{
 };
 use wb_net::transport::ConnectionInfo;
 
-use super::values::{self, Asked, Primary};
-use crate::testing::folder;
-use crate::{Artefacts, Measured};
+use super::values::{self, PrimaryMetric, RunExpectation};
+use crate::testing::artefact_folder;
+use crate::{Artefacts, Measurement};
 
 /// Three times 100 ns.
 const HISTOGRAM: &str = "HISTEwAAAAMAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAMcBBg==";
 
-pub(super) fn asked(primary: Primary) -> Asked {
-    Asked { primary, window: Some(Nanos(1_000_000_000)), may_be_cut: false, interval: Nanos(500_000_000) }
+pub(super) fn expectation(primary: PrimaryMetric) -> RunExpectation {
+    RunExpectation { primary, window: Some(Nanos(1_000_000_000)), may_be_cut: false, interval: Nanos(500_000_000) }
 }
 
 /// A second of two connections that moved 1000 MB.
@@ -129,20 +129,20 @@ fn machine(address: Option<String>) -> MachineResult {
 
 /// What a sample leaves whose client printed this in 1.3 s.
 pub(super) fn folder_of(stdout: &str) -> TempDir {
-    folder(&[("client.stdout", stdout), ("client.process.json", r#"{"elapsed-seconds": 1.3}"#)])
+    artefact_folder(&[("client.stdout", stdout), ("client.process.json", r#"{"elapsed-seconds": 1.3}"#)])
 }
 
 /// What the study of a sample with this result comes to.
-pub(super) fn of(asked: Asked, result: &RunResult) -> Measured {
+pub(super) fn study_result(asked: RunExpectation, result: &RunResult) -> Measurement {
     let folder = folder_of(&serde_json::to_string(result).unwrap());
     values::study(asked, &Artefacts::new(folder.path())).unwrap()
 }
 
 /// Why a sample with such a change does not count.
-pub(super) fn figures(asked: Asked, change: impl FnOnce(&mut RunResult)) -> (Gate, String) {
+pub(super) fn rejection_of(asked: RunExpectation, change: impl FnOnce(&mut RunResult)) -> (Gate, String) {
     let mut result = stream();
     change(&mut result);
-    match of(asked, &result).validity {
+    match study_result(asked, &result).validity {
         Validity::Invalid { gate, figures } => (gate, figures),
         Validity::Valid => panic!("valid"),
     }

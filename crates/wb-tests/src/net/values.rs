@@ -5,12 +5,12 @@ use wb_net::engine::usage::Usage;
 use wb_net::result::{GroupResult, LatencySummary, Percentiles, RunResult, TransactionResult};
 
 use super::gates;
-use super::run::CLIENT;
-use crate::{Artefacts, Latencies, Measured, Rejected};
+use super::run::CLIENT_NAME;
+use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 
 /// What the verdicts rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Primary {
+pub(crate) enum PrimaryMetric {
     /// Bits received per second.
     Throughput,
     /// Rounds per second, of messages there and back.
@@ -21,8 +21,8 @@ pub(crate) enum Primary {
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
-    pub(crate) primary: Primary,
+pub(crate) struct RunExpectation {
+    pub(crate) primary: PrimaryMetric,
     /// How long messages are moved at least.
     pub(crate) window: Option<Nanos>,
     /// Whether the run may be cut.
@@ -32,13 +32,13 @@ pub(crate) struct Asked {
 }
 
 /// What is measured.
-pub(crate) fn metrics(primary: Primary) -> Vec<Metric> {
+pub(crate) fn metrics(primary: PrimaryMetric) -> Vec<Metric> {
     let [received, sent] = ["received", "sent"].map(|name| Metric::throughput(name, "bit/s"));
     let rounds = Metric::throughput("rounds", "rounds/s");
     let mut metrics = match primary {
-        Primary::Throughput => vec![received.primary(), sent, rounds],
-        Primary::Rounds => vec![rounds.primary(), received, sent],
-        Primary::EmptyRounds => vec![rounds.primary()],
+        PrimaryMetric::Throughput => vec![received.primary(), sent, rounds],
+        PrimaryMetric::Rounds => vec![rounds.primary(), received, sent],
+        PrimaryMetric::EmptyRounds => vec![rounds.primary()],
     };
     metrics.push(Metric::throughput("operations", "operations/s"));
     metrics.extend(LATENCIES.map(|name| Metric::latency(name, "ns")));
@@ -55,14 +55,14 @@ pub(crate) fn metrics(primary: Primary) -> Vec<Metric> {
 const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p99.9", "p99.99"];
 
 /// In the order of [`LATENCIES`].
-fn times(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
+fn latency_values(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
     let Percentiles { p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, .. } = latency.percentiles;
     let [p50, p90, p99, p99_9, p99_99] = [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns].map(|nanos| nanos as f64);
     [latency.mean_ns, p50, p90, p99, p99_9, p99_99]
 }
 
 /// The one result that `net run`, or a preset of one combination, printed.
-pub(super) fn printed(stdout: &[u8]) -> Result<RunResult, String> {
+pub(super) fn parse_result(stdout: &[u8]) -> Result<RunResult, String> {
     let several = stdout.trim_ascii_start().starts_with(b"[");
     let results =
         if several { serde_json::from_slice(stdout) } else { serde_json::from_slice(stdout).map(|one| vec![one]) };
@@ -74,29 +74,29 @@ pub(super) fn printed(stdout: &[u8]) -> Result<RunResult, String> {
 }
 
 /// The values of a sample.
-pub(crate) fn study(asked: Asked, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-    let name = format!("{CLIENT}.stdout");
-    let result = printed(&artefacts.bytes(&name)?);
-    let result = result.map_err(|why| Rejected::output(format!("{name} is not what was expected: {why}")))?;
-    let process: serde_json::Value = artefacts.json(&format!("{CLIENT}.process.json"))?;
+pub(crate) fn study(asked: RunExpectation, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+    let name = format!("{CLIENT_NAME}.stdout");
+    let result = parse_result(&artefacts.bytes(&name)?);
+    let result = result.map_err(|why| Rejection::output(format!("{name} is not what was expected: {why}")))?;
+    let process: serde_json::Value = artefacts.json(&format!("{CLIENT_NAME}.process.json"))?;
     let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
 
-    let mut measured = Measured::default().took(result.totals.seconds);
-    rates(&mut measured, &result);
-    costs(&mut measured, &result);
-    latencies(&mut measured, asked.interval, &result)?;
-    gates::ended(&mut measured, asked, &result);
-    gates::arrived(&mut measured, asked, &result);
-    gates::possible(&mut measured, &result, elapsed);
+    let mut measured = Measurement::default().with_duration(result.totals.seconds);
+    set_throughput(&mut measured, &result);
+    set_costs(&mut measured, &result);
+    set_latencies(&mut measured, asked.interval, &result)?;
+    gates::check_completed(&mut measured, asked, &result);
+    gates::check_received(&mut measured, asked, &result);
+    gates::check_possible(&mut measured, &result, elapsed);
     measured.findings.extend(result.notes.iter().cloned());
     for machine in &result.machines {
         let name = if machine.address.is_none() { "client" } else { "server" };
-        measured.explain(&format!("{name} strands"), &machine.executor);
+        measured.add_provenance(&format!("{name} strands"), &machine.executor);
     }
     Ok(measured)
 }
 
-fn rates(measured: &mut Measured, result: &RunResult) {
+fn set_throughput(measured: &mut Measurement, result: &RunResult) {
     let totals = &result.totals;
     let bits = |bytes: Option<f64>| bytes.map(|bytes| bytes * 8.0);
     let figures = [
@@ -111,12 +111,12 @@ fn rates(measured: &mut Measured, result: &RunResult) {
         }
     }
     if let Some(latency) = &totals.latency {
-        let named = LATENCIES.into_iter().zip(times(latency));
+        let named = LATENCIES.into_iter().zip(latency_values(latency));
         named.for_each(|(name, value)| measured.set(Class::Latency, name, value));
     }
 }
 
-fn costs(measured: &mut Measured, result: &RunResult) {
+fn set_costs(measured: &mut Measurement, result: &RunResult) {
     let totals = &result.totals;
     // In percent of one CPU.
     let share = |usage: Usage| (usage.user_ns + usage.system_ns) as f64 / 1e9 / totals.seconds * 100.0;
@@ -140,7 +140,7 @@ fn costs(measured: &mut Measured, result: &RunResult) {
 }
 
 /// How long rounds took, over time.
-fn latencies(measured: &mut Measured, interval: Nanos, result: &RunResult) -> Result<(), Rejected> {
+fn set_latencies(measured: &mut Measurement, interval: Nanos, result: &RunResult) -> Result<(), Rejection> {
     for group in &result.groups {
         let moves = group.transactions.iter().any(|part| part.data);
         let parts: Vec<&TransactionResult> = group.transactions.iter().filter(|part| part.data == moves).collect();
@@ -148,9 +148,10 @@ fn latencies(measured: &mut Measured, interval: Nanos, result: &RunResult) -> Re
             let counts =
                 |latency: &Option<LatencySummary>| latency.as_ref().map_or(Ok(Vec::new()), LatencySummary::buckets);
             let seconds: Result<Vec<_>, String> = part.intervals.iter().map(|one| counts(&one.latency)).collect();
-            let seconds = seconds.map_err(|why| Rejected::output(format!("{} of {}: {why}", part.name, group.name)))?;
+            let seconds =
+                seconds.map_err(|why| Rejection::output(format!("{} of {}: {why}", part.name, group.name)))?;
             let title = if parts.len() > 1 { format!("{} {}", group.name, part.name) } else { group.name.clone() };
-            measured.latencies.push(Latencies { title: format!("{title}, per {interval}"), seconds });
+            measured.latencies.push(LatencySeries { title: format!("{title}, per {interval}"), seconds });
         }
     }
     Ok(())
@@ -160,13 +161,13 @@ fn latencies(measured: &mut Measured, interval: Nanos, result: &RunResult) -> Re
 mod tests {
     use wb_model::Validity;
 
-    use super::super::testing::{asked, folder_of, of, stream};
+    use super::super::testing::{expectation, folder_of, stream, study_result};
     use super::*;
 
     #[test]
     fn a_sample_has_all_declared_values() {
-        for primary in [Primary::Throughput, Primary::Rounds] {
-            let measured = of(asked(primary), &stream());
+        for primary in [PrimaryMetric::Throughput, PrimaryMetric::Rounds] {
+            let measured = study_result(expectation(primary), &stream());
             assert_eq!(measured.validity, Validity::Valid);
             for metric in metrics(primary) {
                 assert!(measured.get(&metric).is_some(), "{}", metric.name);
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn values_are_in_the_units_that_are_declared() {
-        let measured = of(asked(Primary::Throughput), &stream());
+        let measured = study_result(expectation(PrimaryMetric::Throughput), &stream());
         let value = |name: &str| measured.values[name];
         assert_eq!(value("throughput/received"), 8e9);
         assert_eq!(value("throughput/rounds"), 10_000.0);
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn intervals_become_latencies_over_time() {
-        let measured = of(asked(Primary::Throughput), &stream());
+        let measured = study_result(expectation(PrimaryMetric::Throughput), &stream());
         assert_eq!(measured.latencies[0].title, "stream, per 500ms");
         let seconds = &measured.latencies[0].seconds;
         assert_eq!(seconds[0], [(100, 3)]);
@@ -201,7 +202,7 @@ mod tests {
     fn what_is_no_result_is_rejected() {
         let why = |stdout: &str| {
             let folder = folder_of(stdout);
-            study(asked(Primary::Rounds), &Artefacts::new(folder.path())).unwrap_err().figures
+            study(expectation(PrimaryMetric::Rounds), &Artefacts::new(folder.path())).unwrap_err().figures
         };
         assert!(why("").starts_with("client.stdout is not what was expected"));
         assert!(why("[]").ends_with("one result is expected, not 0"), "{}", why("[]"));

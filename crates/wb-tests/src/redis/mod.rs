@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use wb_agent::Command;
 use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Requirement, Scope, Value};
 
-use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site, native};
-use params::Verb;
-use server::{LOG, Server};
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext, native};
+use params::RedisCommand;
+use server::{LOG, RedisServer};
 
 pub use params::Params;
 
@@ -24,19 +24,19 @@ pub use params::Params;
 pub struct Redis;
 
 /// Under these names it is kept what the server says of itself: new, filled, and after the benchmark.
-const STATES: [&str; 3] = ["start.info", "before.info", "after.info"];
+const SNAPSHOT_NAMES: [&str; 3] = ["start.info", "before.info", "after.info"];
 /// How many requests there were to be.
 const REQUESTS: &str = "requests.json";
 /// Under this name the output of redis-benchmark is kept.
 const BENCHMARK: &str = "benchmark";
 
 #[async_trait]
-impl Measure for Redis {
+impl TypedTest for Redis {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "redis",
             summary: "requests of an in-memory store; server and client on one machine",
             version: 1,
@@ -53,24 +53,24 @@ impl Measure for Redis {
     }
 
     fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<Value>> {
-        let all = Verb::ALL.iter().map(|verb| Value::Text(verb.name().to_owned())).collect();
+        let all = RedisCommand::ALL.iter().map(|verb| Value::Text(verb.name().to_owned())).collect();
         BTreeMap::from([("command".to_owned(), all)])
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
         let values = (params.data_size.0 == 0).then(|| "`data-size`: a value has at least 1 byte".to_owned());
-        let memory = || native::too_large(params.bytes(params.given().unwrap_or(1)), facts);
-        values.or_else(|| params::cpus(*params.placement, &placement.cpus, facts).err()).or_else(memory)
+        let memory = || native::unsupported_memory(params.memory_bytes(params.requested().unwrap_or(1)), facts);
+        values.or_else(|| params::select_cpus(*params.placement, &placement.cpus, facts).err()).or_else(memory)
     }
 
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         // What a core of today does; start and end of the server, and filling it.
         let rate = 80_000.0 * f64::from(params.pipeline.min(8));
-        let asking = params.given().map_or(min_time.seconds() * 1.05, |requests| requests as f64 / rate);
-        let filled = match params.verb() {
-            Verb::Get => params.keyspace as f64,
-            Verb::Lpop => params.given().map_or(asking * rate, |requests| requests as f64),
-            Verb::Set | Verb::Lpush | Verb::Sadd => 0.0,
+        let asking = params.requested().map_or(min_time.seconds() * 1.05, |requests| requests as f64 / rate);
+        let filled = match params.redis_command() {
+            RedisCommand::Get => params.keyspace as f64,
+            RedisCommand::Lpop => params.requested().map_or(asking * rate, |requests| requests as f64),
+            RedisCommand::Set | RedisCommand::Lpush | RedisCommand::Sadd => 0.0,
         };
         Nanos::from_seconds(asking + filled / 1e6 + 0.3)
     }
@@ -82,58 +82,59 @@ impl Measure for Redis {
         first.into_iter().chain(latencies).chain(resources).collect()
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        let placement = &attempt.site.placement;
-        let cpus = params::cpus(*params.placement, &placement.cpus, &attempt.site.facts).map_err(Failure::refused)?;
+        let placement = &attempt.context.placement;
+        let cpus = params::select_cpus(*params.placement, &placement.cpus, &attempt.context.facts)
+            .map_err(Failure::refused)?;
         let (server_cpu, benchmark_cpu) = cpus.unzip();
         let mut placement = placement.clone();
         placement.cpus = benchmark_cpu.map_or(placement.cpus, |cpu| vec![cpu]);
 
-        let requests = match params.given().or(attempt.work) {
+        let requests = match params.requested().or(attempt.work) {
             Some(requests) => requests,
             None => calibrate(params, server_cpu, &placement, attempt).await?,
         };
-        attempt.keep(REQUESTS, requests.to_string());
-        let server = Server::start(params, server_cpu, "server", &attempt.site).await?;
+        attempt.add_artefact(REQUESTS, requests.to_string());
+        let server = RedisServer::start(params, server_cpu, "server", &attempt.context).await?;
         let measured = measure(&server, params, requests, &placement, attempt).await;
         if measured.is_err() {
-            attempt.keep(LOG, server.log().await);
+            attempt.add_artefact(LOG, server.log().await);
         }
         measured?;
-        let log = server.end(&attempt.site).await?;
-        attempt.keep(LOG, log);
-        attempt.worked(requests);
+        let log = server.shut_down(&attempt.context).await?;
+        attempt.add_artefact(LOG, log);
+        attempt.record_work(requests);
         Ok(())
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         study::study(params, artefacts)
     }
 }
 
 /// Measures on a server that is new, and keeps what the server says of itself on the way.
 async fn measure(
-    server: &Server,
+    server: &RedisServer,
     params: &Params,
     requests: u64,
     placement: &Placement,
     attempt: &mut Attempt,
 ) -> Result<(), Failure> {
-    let [start, before, after] = STATES;
-    attempt.keep(start, server.state(&attempt.site).await?);
-    server.fill(params, requests, &attempt.site).await?;
-    attempt.keep(before, server.state(&attempt.site).await?);
-    attempt.run(BENCHMARK, benchmark(server, params, requests).placement(placement.clone())).await?;
-    server.keep(attempt).await?;
-    attempt.keep(after, server.state(&attempt.site).await?);
+    let [start, before, after] = SNAPSHOT_NAMES;
+    attempt.add_artefact(start, server.snapshot(&attempt.context).await?);
+    server.fill(params, requests, &attempt.context).await?;
+    attempt.add_artefact(before, server.snapshot(&attempt.context).await?);
+    attempt.run(BENCHMARK, benchmark_command(server, params, requests).placement(placement.clone())).await?;
+    server.record(attempt).await?;
+    attempt.add_artefact(after, server.snapshot(&attempt.context).await?);
     Ok(())
 }
 
-fn benchmark(server: &Server, params: &Params, requests: u64) -> Command {
+fn benchmark_command(server: &RedisServer, params: &Params, requests: u64) -> Command {
     let Params { clients, pipeline, data_size, keyspace, .. } = params;
     let figures = [
         ("-n", requests),
@@ -143,7 +144,7 @@ fn benchmark(server: &Server, params: &Params, requests: u64) -> Command {
         ("-r", *keyspace),
     ];
     let command = server.address().iter().fold(Command::new(["redis-benchmark"]), Command::arg);
-    let command = command.arg("-t").arg(params.verb().name());
+    let command = command.arg("-t").arg(params.redis_command().name());
     figures.iter().fold(command, |command, (flag, value)| command.arg(*flag).arg(value.to_string())).arg("--csv")
 }
 
@@ -161,21 +162,21 @@ async fn calibrate(
     const FEWEST: u64 = 2000;
     /// From one try to the next there are so many times as many at most.
     const GROWTH: f64 = 50.0;
-    let site = &attempt.site;
+    let site = &attempt.context;
     let seconds = attempt.min_time.seconds();
-    let most = most_requests(params, &site.facts);
-    let server = Server::start(params, server_cpu, "calibration", site).await?;
+    let most = max_requests(params, &site.facts);
+    let server = RedisServer::start(params, server_cpu, "calibration", site).await?;
     let first = (u64::from(params.clients) * u64::from(params.pipeline) * 20).max(FEWEST);
-    let mut requests = params.whole(first.min(most));
+    let mut requests = params.round_to_pipeline(first.min(most));
     let (mut rate, mut printed) = (0.0, Vec::new());
     for _ in 0..TRIES {
         server.fill(params, requests, site).await?;
-        printed = site.succeed(benchmark(&server, params, requests).placement(placement.clone())).await?;
+        printed = site.run(benchmark_command(&server, params, requests).placement(placement.clone())).await?;
         let said = String::from_utf8_lossy(&printed);
         let took = if output::is_too_short(&said) {
             0.0
         } else {
-            let read = output::benchmark(&said).map_err(|rejected| Failure::crashed(rejected.figures))?;
+            let read = output::parse_benchmark(&said).map_err(|rejected| Failure::crashed(rejected.figures))?;
             rate = read.requests_per_second;
             requests as f64 / rate.max(1.0)
         };
@@ -183,23 +184,23 @@ async fn calibrate(
             break;
         }
         let factor = (1.5 * SHARE * seconds / took).clamp(2.0, GROWTH);
-        requests = params.whole(((requests as f64 * factor) as u64).min(most));
+        requests = params.round_to_pipeline(((requests as f64 * factor) as u64).min(most));
     }
-    server.end(site).await?;
-    attempt.keep("calibration.stdout", printed);
+    server.shut_down(site).await?;
+    attempt.add_artefact("calibration.stdout", printed);
     // No two runs are equally fast.
     const MARGIN: f64 = 1.05;
     if rate == 0.0 {
         return Ok(requests);
     }
-    Ok(params.whole(((rate * seconds * MARGIN) as u64).min(most)))
+    Ok(params.round_to_pipeline(((rate * seconds * MARGIN) as u64).min(most)))
 }
 
 /// As many requests as half of the memory has room for.
-fn most_requests(params: &Params, facts: &Facts) -> u64 {
+fn max_requests(params: &Params, facts: &Facts) -> u64 {
     let room = facts.memory_available.0 / 2;
     let mut most = 1 << 40;
-    while most > 1 && params.bytes(most) > room {
+    while most > 1 && params.memory_bytes(most) > room {
         most /= 2;
     }
     most

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::Rejected;
+use crate::Rejection;
 
 /// One line of redis-benchmark's CSV. Latencies in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Benchmark {
+pub(super) struct BenchmarkResult {
     pub(super) test: String,
     pub(super) requests_per_second: f64,
     pub(super) average: f64,
@@ -19,7 +19,7 @@ pub(super) struct Benchmark {
 
 /// Whether the benchmark was over before its clock of milliseconds had moved: its rate is then `inf` or `nan`.
 pub(super) fn is_too_short(csv: &str) -> bool {
-    let rate = Row::of(csv).and_then(|row| row.field("rps"));
+    let rate = Row::parse(csv).and_then(|row| row.field("rps"));
     rate.is_ok_and(|rate| rate.parse().is_ok_and(|rate: f64| !rate.is_finite()))
 }
 
@@ -27,7 +27,7 @@ pub(super) fn is_too_short(csv: &str) -> bool {
 struct Row<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Row<'a> {
-    fn of(csv: &'a str) -> Result<Self, Rejected> {
+    fn parse(csv: &'a str) -> Result<Self, Rejection> {
         // With --csv it still may say how far it is, ended by carriage returns, before the table.
         let lines = csv.split(['\n', '\r']).map(str::trim).filter(|line| line.starts_with('"'));
         let rows: Vec<Vec<&str>> =
@@ -35,29 +35,29 @@ impl<'a> Row<'a> {
         let [names, row] = rows.as_slice() else {
             let why =
                 format!("redis-benchmark printed {} lines of CSV, a head and one result are expected", rows.len());
-            return Err(Rejected::output(why));
+            return Err(Rejection::output(why));
         };
         Ok(Self(names.iter().copied().zip(row.iter().copied()).collect()))
     }
 
-    fn field(&self, name: &str) -> Result<&'a str, Rejected> {
+    fn field(&self, name: &str) -> Result<&'a str, Rejection> {
         self.0.get(name).copied().ok_or_else(|| {
-            Rejected::output(format!("redis-benchmark's CSV has no `{name}`: redis 7 or newer is expected"))
+            Rejection::output(format!("redis-benchmark's CSV has no `{name}`: redis 7 or newer is expected"))
         })
     }
 }
 
 /// What redis-benchmark measured.
-pub(super) fn benchmark(csv: &str) -> Result<Benchmark, Rejected> {
-    let row = Row::of(csv)?;
+pub(super) fn parse_benchmark(csv: &str) -> Result<BenchmarkResult, Rejection> {
+    let row = Row::parse(csv)?;
     let field = |name: &str| row.field(name);
     let number = |name: &str| {
         let text = field(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| Rejected::output(format!("redis-benchmark's `{name}` is no number: `{text}`")))
+        number.ok_or_else(|| Rejection::output(format!("redis-benchmark's `{name}` is no number: `{text}`")))
     };
     let latency = |name: &str| Ok(number(&format!("{name}_latency_ms"))? * 1e6);
-    Ok(Benchmark {
+    Ok(BenchmarkResult {
         test: field("test")?.to_owned(),
         requests_per_second: number("rps")?,
         average: latency("avg")?,
@@ -71,9 +71,9 @@ pub(super) fn benchmark(csv: &str) -> Result<Benchmark, Rejected> {
 
 /// What `INFO all` says, and the sizes that were asked for with it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Info(BTreeMap<String, String>);
+pub(super) struct ServerInfo(BTreeMap<String, String>);
 
-impl Info {
+impl ServerInfo {
     /// Reads `name:value` lines.
     pub(super) fn parse(text: &str) -> Self {
         let entry = |line: &str| line.trim().split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -81,32 +81,32 @@ impl Info {
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str) -> Result<&str, Rejected> {
+    pub(super) fn text(&self, name: &str) -> Result<&str, Rejection> {
         self.0
             .get(name)
             .map(String::as_str)
-            .ok_or_else(|| Rejected::output(format!("the server does not tell `{name}`")))
+            .ok_or_else(|| Rejection::output(format!("the server does not tell `{name}`")))
     }
 
     /// A number.
-    pub(super) fn number(&self, name: &str) -> Result<f64, Rejected> {
+    pub(super) fn number(&self, name: &str) -> Result<f64, Rejection> {
         let text = self.text(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| Rejected::output(format!("the server's `{name}` is no number: `{text}`")))
+        number.ok_or_else(|| Rejection::output(format!("the server's `{name}` is no number: `{text}`")))
     }
 
     /// One figure of a command's statistics; zero where it was never called.
-    pub(super) fn calls(&self, command: &str, figure: &str) -> Result<u64, Rejected> {
+    pub(super) fn command_stat(&self, command: &str, figure: &str) -> Result<u64, Rejection> {
         let name = format!("cmdstat_{command}");
         let Some(figures) = self.0.get(&name) else { return Ok(0) };
         let value = figures.split(',').find_map(|entry| entry.split_once('=').filter(|(name, _)| *name == figure));
         value
             .and_then(|(_, value)| value.parse().ok())
-            .ok_or_else(|| Rejected::output(format!("the server's `{name}` has no `{figure}`: `{figures}`")))
+            .ok_or_else(|| Rejection::output(format!("the server's `{name}` has no `{figure}`: `{figures}`")))
     }
 
     /// CPU time that the server has used, in seconds.
-    pub(super) fn cpu_seconds(&self) -> Result<f64, Rejected> {
+    pub(super) fn cpu_seconds(&self) -> Result<f64, Rejection> {
         Ok(self.number("used_cpu_user")? + self.number("used_cpu_sys")?)
     }
 }
@@ -125,14 +125,15 @@ mod tests {
 
     #[test]
     fn a_result_is_read_by_the_names_of_its_columns() {
-        let read = benchmark(&csv(r#""GET","25706.94","1.293","0.104","0.519","6.327","9.511","20.063""#)).unwrap();
+        let read =
+            parse_benchmark(&csv(r#""GET","25706.94","1.293","0.104","0.519","6.327","9.511","20.063""#)).unwrap();
         assert_eq!((read.test.as_str(), read.requests_per_second), ("GET", 25706.94));
         assert_eq!((read.p50, read.max.round()), (519_000.0, 20_063_000.0));
     }
 
     #[test]
     fn what_is_no_result_is_rejected_with_the_reason() {
-        let why = |text: &str| benchmark(text).unwrap_err().figures;
+        let why = |text: &str| parse_benchmark(text).unwrap_err().figures;
         assert!(why("").contains("0 lines of CSV"));
         assert!(why(r#""SET","108695.65""#).contains("1 lines of CSV"));
         assert!(why(&csv(r#""GET","nan","1","1","1","1","1","1""#)).contains("`rps` is no number: `nan`"));
@@ -152,25 +153,25 @@ mod tests {
 
     #[test]
     fn figures_of_the_server_are_found_by_their_names() {
-        let info = Info::parse(
+        let info = ServerInfo::parse(
             "# Stats\r\nkeyspace_hits:7\r\nused_cpu_user:1.5\r\nused_cpu_sys:0.25\r\n\
              cmdstat_get:calls=100,usec=154285,failed_calls=2\r\ncmdstat_set:rubbish\r\n",
         );
         assert_eq!(info.number("keyspace_hits"), Ok(7.0));
         assert_eq!(info.cpu_seconds(), Ok(1.75));
-        assert_eq!((info.calls("get", "calls"), info.calls("get", "failed_calls")), (Ok(100), Ok(2)));
-        assert_eq!(info.calls("lpop", "calls"), Ok(0));
-        assert!(info.calls("set", "calls").is_err());
+        assert_eq!((info.command_stat("get", "calls"), info.command_stat("get", "failed_calls")), (Ok(100), Ok(2)));
+        assert_eq!(info.command_stat("lpop", "calls"), Ok(0));
+        assert!(info.command_stat("set", "calls").is_err());
         assert!(info.number("keyspace_misses").is_err());
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(text: String, row in "[\"0-9a-z.,\n]{0,80}") {
-            let _ = benchmark(&text);
-            let _ = benchmark(&csv(&row));
-            let info = Info::parse(&text);
-            let _ = info.calls("get", "calls");
+            let _ = parse_benchmark(&text);
+            let _ = parse_benchmark(&csv(&row));
+            let info = ServerInfo::parse(&text);
+            let _ = info.command_stat("get", "calls");
             let _ = info.cpu_seconds();
         }
     }

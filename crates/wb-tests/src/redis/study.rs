@@ -3,46 +3,52 @@
 use wb_model::Class;
 use wb_model::outcome::Gate;
 
-use super::output::{Benchmark, Info, benchmark};
-use super::params::{Params, Verb};
-use super::{BENCHMARK, REQUESTS, STATES};
-use crate::{Artefacts, Measured, Rejected};
+use super::output::{BenchmarkResult, ServerInfo, parse_benchmark};
+use super::params::{Params, RedisCommand};
+use super::{BENCHMARK, REQUESTS, SNAPSHOT_NAMES};
+use crate::{Artefacts, Measurement, Rejection};
 
-pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let requests: u64 = artefacts.json(REQUESTS)?;
-    let [start, before, after] = STATES.map(|name| artefacts.text(name).map(|text| Info::parse(&text)));
+    let [start, before, after] = SNAPSHOT_NAMES.map(|name| artefacts.text(name).map(|text| ServerInfo::parse(&text)));
     let (start, before, after) = (start?, before?, after?);
-    let result = benchmark(&artefacts.text(&format!("{BENCHMARK}.stdout"))?)?;
+    let result = parse_benchmark(&artefacts.text(&format!("{BENCHMARK}.stdout"))?)?;
     let process: serde_json::Value = artefacts.json(&format!("{BENCHMARK}.process.json"))?;
     let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
 
-    let mut measured = Measured::default()
-        .with(Class::Throughput, "requests", result.requests_per_second)
-        .with(Class::Latency, "p50", result.p50)
-        .with(Class::Latency, "p95", result.p95)
-        .with(Class::Latency, "p99", result.p99)
-        .took(requests as f64 / result.requests_per_second);
+    let mut measured = Measurement::default()
+        .with_value(Class::Throughput, "requests", result.requests_per_second)
+        .with_value(Class::Latency, "p50", result.p50)
+        .with_value(Class::Latency, "p95", result.p95)
+        .with_value(Class::Latency, "p99", result.p99)
+        .with_duration(requests as f64 / result.requests_per_second);
     let cpu = (after.cpu_seconds()? - before.cpu_seconds()?).max(0.0);
     measured.set(Class::Resource, "server-cpu-per-request", cpu * 1e9 / requests.max(1) as f64);
     measured.set(Class::Resource, "server-memory", after.number("used_memory_peak")?);
 
-    state(&mut measured, params, requests, &start, &before)?;
-    work(&mut measured, params, requests, &result, &after)?;
-    possible(&mut measured, params, requests, &result, elapsed);
-    measured.explain("redis", after.text("redis_version")?);
-    measured.explain("allocator", after.text("mem_allocator")?);
-    measured.explain("requests", requests);
+    check_state(&mut measured, params, requests, &start, &before)?;
+    check_work(&mut measured, params, requests, &result, &after)?;
+    check_possible(&mut measured, params, requests, &result, elapsed);
+    measured.add_provenance("redis", after.text("redis_version")?);
+    measured.add_provenance("allocator", after.text("mem_allocator")?);
+    measured.add_provenance("requests", requests);
     Ok(measured)
 }
 
 /// The server started with nothing, and was filled with what is asked for and nothing else.
-fn state(measured: &mut Measured, params: &Params, requests: u64, start: &Info, before: &Info) -> Result<(), Rejected> {
+fn check_state(
+    measured: &mut Measurement,
+    params: &Params,
+    requests: u64,
+    start: &ServerInfo,
+    before: &ServerInfo,
+) -> Result<(), Rejection> {
     let found = start.number("keys")?;
     measured.require(found == 0.0, Gate::State, || format!("the new server had {found} keys already"));
-    let (keys, list) = match params.verb() {
-        Verb::Get => (params.keyspace, 0),
-        Verb::Lpop => (1, requests),
-        Verb::Set | Verb::Lpush | Verb::Sadd => (0, 0),
+    let (keys, list) = match params.redis_command() {
+        RedisCommand::Get => (params.keyspace, 0),
+        RedisCommand::Lpop => (1, requests),
+        RedisCommand::Set | RedisCommand::Lpush | RedisCommand::Sadd => (0, 0),
     };
     for (what, wanted) in [("keys", keys), ("list", list)] {
         let found = before.number(what)?;
@@ -54,19 +60,19 @@ fn state(measured: &mut Measured, params: &Params, requests: u64, start: &Info, 
 }
 
 /// The server counted as many requests as were asked for, and is left with what they make.
-fn work(
-    measured: &mut Measured,
+fn check_work(
+    measured: &mut Measurement,
     params: &Params,
     requests: u64,
-    result: &Benchmark,
-    after: &Info,
-) -> Result<(), Rejected> {
-    let verb = params.verb();
+    result: &BenchmarkResult,
+    after: &ServerInfo,
+) -> Result<(), Rejection> {
+    let verb = params.redis_command();
     let name = verb.name();
     measured.require(result.test.eq_ignore_ascii_case(name), Gate::Work, || {
         format!("{name} was asked for, {} was measured", result.test)
     });
-    let counted = |figure: &str| after.calls(name, figure);
+    let counted = |figure: &str| after.command_stat(name, figure);
     let (calls, failed) = (counted("calls")?, counted("failed_calls")? + counted("rejected_calls")?);
     measured.require(calls == requests && failed == 0, Gate::Work, || {
         format!("the server counted {calls} {name} of {requests}, {failed} of them failed")
@@ -78,22 +84,22 @@ fn work(
         });
         Ok(())
     };
-    let distinct = distinct(params.keyspace, requests);
+    let distinct = distinct_keys(params.keyspace, requests);
     match verb {
-        Verb::Get => {
+        RedisCommand::Get => {
             left("keyspace_hits", requests, requests)?;
             left("keyspace_misses", 0, 0)?;
             left("keys", params.keyspace, params.keyspace)
         }
-        Verb::Lpop => left("list", 0, 0),
-        Verb::Lpush => left("list", requests, requests),
-        Verb::Set => left("keys", distinct.0, distinct.1),
-        Verb::Sadd => left("set", distinct.0, distinct.1),
+        RedisCommand::Lpop => left("list", 0, 0),
+        RedisCommand::Lpush => left("list", requests, requests),
+        RedisCommand::Set => left("keys", distinct.0, distinct.1),
+        RedisCommand::Sadd => left("set", distinct.0, distinct.1),
     }
 }
 
 /// How many different keys come of so many random ones of a key space: nine tenths of what is to be expected, and all.
-fn distinct(keyspace: u64, requests: u64) -> (u64, u64) {
+fn distinct_keys(keyspace: u64, requests: u64) -> (u64, u64) {
     let space = keyspace as f64;
     let missed = (requests as f64 * (-1.0 / space).ln_1p()).exp();
     let expected = space * (1.0 - if keyspace == 1 { 0.0 } else { missed });
@@ -101,8 +107,8 @@ fn distinct(keyspace: u64, requests: u64) -> (u64, u64) {
 }
 
 /// Times and rates agree with each other and with another clock.
-fn possible(measured: &mut Measured, params: &Params, requests: u64, result: &Benchmark, elapsed: f64) {
-    let Benchmark { requests_per_second: rate, average, min, p50, p95, p99, max, .. } = *result;
+fn check_possible(measured: &mut Measurement, params: &Params, requests: u64, result: &BenchmarkResult, elapsed: f64) {
+    let BenchmarkResult { requests_per_second: rate, average, min, p50, p95, p99, max, .. } = *result;
     let seconds = requests as f64 / rate;
     measured.require(seconds <= elapsed * 1.01, Gate::Possible, || {
         format!("{requests} requests at {rate} requests/s take {seconds:.3} s; the benchmark ran {elapsed:.3} s")
@@ -125,7 +131,7 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
-    use crate::testing::{folder, invalid_by};
+    use crate::testing::{artefact_folder, failed_gate};
 
     const HEAD: &str = r#""test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms""#;
 
@@ -151,16 +157,16 @@ mod tests {
         ]
     }
 
-    fn study_of(params: &Params, files: &[(&str, String)]) -> Result<Measured, Rejected> {
+    fn study_of(params: &Params, files: &[(&str, String)]) -> Result<Measurement, Rejection> {
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        study(params, &Artefacts::new(folder(&files).path()))
+        study(params, &Artefacts::new(artefact_folder(&files).path()))
     }
 
     fn params() -> Params {
-        Params { command: Some(Verb::Get), keyspace: 100, ..Params::default() }
+        Params { command: Some(RedisCommand::Get), keyspace: 100, ..Params::default() }
     }
 
-    fn changed(name: &str, from: &str, to: &str) -> Result<Measured, Rejected> {
+    fn changed(name: &str, from: &str, to: &str) -> Result<Measurement, Rejection> {
         let mut files = files();
         let file = files.iter_mut().find(|(file, _)| *file == name).unwrap();
         let text = file.1.replace(from, to);
@@ -202,7 +208,7 @@ mod tests {
             ("benchmark.stdout", "\"0.400\"", "\"0.0004\"", Gate::Possible),
             ("benchmark.stdout", "\"1.5\"", "\"0.5\"", Gate::Output),
         ] {
-            assert_eq!(invalid_by(&changed(file, from, to).unwrap()), Some(gate), "{from} → {to}");
+            assert_eq!(failed_gate(&changed(file, from, to).unwrap()), Some(gate), "{from} → {to}");
         }
     }
 
@@ -227,9 +233,9 @@ mod tests {
 
     #[test]
     fn random_keys_repeat_as_chance_has_it() {
-        assert_eq!(distinct(1, 1000), (0, 1));
-        assert_eq!(distinct(100_000, 100_000), (56_891, 100_000));
-        assert_eq!(distinct(1_000_000_000, 10).1, 10);
-        assert_eq!(distinct(10, 1_000_000), (9, 10));
+        assert_eq!(distinct_keys(1, 1000), (0, 1));
+        assert_eq!(distinct_keys(100_000, 100_000), (56_891, 100_000));
+        assert_eq!(distinct_keys(1_000_000_000, 10).1, 10);
+        assert_eq!(distinct_keys(10, 1_000_000), (9, 10));
     }
 }

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, Params as Given, Placement, Purpose, Scope, Sides, Value};
 use wb_stats::Rule;
 
-use crate::fio::keep_sysinfo;
+use crate::fio::record_sysinfo;
 use crate::fio::sysinfo;
-use crate::net::run::{self, Workload};
-use crate::net::{AROUND, values};
-use crate::{About, Artefacts, Attempt, Failure, Measure, Measured, Rejected, Site};
+use crate::net::run::{self, NetWorkload};
+use crate::net::{SETUP_SECONDS, values};
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 
 pub use params::Params;
 
@@ -25,12 +25,12 @@ pub struct Uperf;
 const SERVER: &str = "server";
 
 #[async_trait]
-impl Measure for Uperf {
+impl TypedTest for Uperf {
     type Params = Params;
     type Prepared = ();
 
-    fn about(&self) -> About {
-        About {
+    fn info(&self) -> TestInfo {
+        TestInfo {
             name: "uperf",
             summary: "network: streams, and requests with responses, after pbench-uperf",
             version: 1,
@@ -64,7 +64,7 @@ impl Measure for Uperf {
     }
 
     fn estimate(&self, params: &Params, _: Nanos) -> Nanos {
-        Nanos::from_seconds(params.runtime.seconds() + AROUND)
+        Nanos::from_seconds(params.runtime.seconds() + SETUP_SECONDS)
     }
 
     fn sets_duration(&self, _: &Params) -> bool {
@@ -72,20 +72,20 @@ impl Measure for Uperf {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.test_type().primary())
+        values::metrics(params.test_type().primary_metric())
     }
 
-    async fn prepare(&self, _: &Params, _: &Site) -> Result<(), Failure> {
+    async fn prepare(&self, _: &Params, _: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
         // Once per cell: nothing else of it would have to stay prepared from one sample to the next.
         if attempt.purpose == Purpose::Sample && attempt.sample == 0 {
-            let mut collected = sysinfo::collect(&attempt.site, &params.sysinfo).await?;
-            keep_sysinfo(attempt, &mut collected);
+            let mut collected = sysinfo::collect(&attempt.context, &params.sysinfo).await?;
+            record_sysinfo(attempt, &mut collected);
         }
-        let workload = Workload {
+        let workload = NetWorkload {
             arguments: params.arguments(SERVER),
             hosts: vec![SERVER.to_owned()],
             nodes: params.nodes(),
@@ -94,7 +94,7 @@ impl Measure for Uperf {
         run::run(&workload, attempt).await
     }
 
-    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
-        values::study(params.asked(), artefacts)
+    fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+        values::study(params.expectation(), artefacts)
     }
 }

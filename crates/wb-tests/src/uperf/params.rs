@@ -8,8 +8,8 @@ use wb_stats::Rule;
 
 use crate::fio::params::pbench_rule;
 use crate::fio::sysinfo::Collector;
-use crate::net::nodes::Nodes;
-use crate::net::values::{Asked, Primary};
+use crate::net::nodes::SideNodes;
+use crate::net::values::{PrimaryMetric, RunExpectation};
 
 /// How a uperf cell is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -95,10 +95,10 @@ impl TestType {
     }
 
     /// pbench's primary metrics: Gb_sec of streams, trans_sec of the others.
-    pub(super) fn primary(self) -> Primary {
+    pub(super) fn primary_metric(self) -> PrimaryMetric {
         match self {
-            Self::Stream | Self::Maerts | Self::Bidirec => Primary::Throughput,
-            Self::Rr | Self::Crr | Self::UdpRr => Primary::Rounds,
+            Self::Stream | Self::Maerts | Self::Bidirec => PrimaryMetric::Throughput,
+            Self::Rr | Self::Crr | Self::UdpRr => PrimaryMetric::Rounds,
         }
     }
 }
@@ -131,21 +131,21 @@ impl Params {
         self.test_types.unwrap_or_default()
     }
 
-    pub(super) fn wire(&self) -> Protocol {
+    pub(super) fn protocol(&self) -> Protocol {
         self.protocols.unwrap_or(Protocol::Tcp)
     }
 
-    pub(super) fn nodes(&self) -> Nodes {
-        Nodes { server: self.server_node, client: self.client_node }
+    pub(super) fn nodes(&self) -> SideNodes {
+        SideNodes { server: self.server_node, client: self.client_node }
     }
 
     pub(super) fn rule(&self) -> Option<Rule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    pub(super) fn asked(&self) -> Asked {
-        Asked {
-            primary: self.test_type().primary(),
+    pub(super) fn expectation(&self) -> RunExpectation {
+        RunExpectation {
+            primary: self.test_type().primary_metric(),
             window: Some(self.runtime),
             may_be_cut: false,
             interval: self.interval(),
@@ -165,7 +165,7 @@ impl Params {
         let flags = [
             ("--runtime", runtime.as_str()),
             ("--message-sizes", &size),
-            ("--protocols", self.wire().name()),
+            ("--protocols", self.protocol().name()),
             ("--instances", &instances),
             ("--interval", &interval),
         ];
@@ -177,7 +177,7 @@ impl Params {
     pub(super) fn contradiction(&self) -> Option<String> {
         const LARGEST_DATAGRAM: u64 = 65_507;
         let size = self.message_sizes.unwrap_or_default();
-        let (test_type, wire) = (self.test_type(), self.wire());
+        let (test_type, wire) = (self.test_type(), self.protocol());
         if test_type == TestType::UdpRr && wire != Protocol::Udp {
             return Some(format!("udp-rr is by udp, not by {}: `protocols=udp`, or rr", wire.name()));
         }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_names_are_those_of_the_engine() {
         let all = Protocol::ALL.map(Protocol::name);
-        let read = all.map(|name| params(&format!(r#"{{"protocols": "{name}"}}"#)).wire().name());
+        let read = all.map(|name| params(&format!(r#"{{"protocols": "{name}"}}"#)).protocol().name());
         assert_eq!(read, all);
         for name in ["stream", "maerts", "bidirec", "rr", "crr", "udp-rr"] {
             assert_eq!(params(&format!(r#"{{"test-types": "{name}"}}"#)).test_type().name(), name);
@@ -220,7 +220,7 @@ mod tests {
             cell.arguments("h").join(" "),
             "rr h --runtime 500ms --message-sizes 16k --protocols tcp --instances 8 --interval 50ms"
         );
-        assert_eq!(cell.asked().primary, Primary::Rounds);
+        assert_eq!(cell.expectation().primary, PrimaryMetric::Rounds);
         assert_eq!(Params::default().interval(), Nanos(1_000_000_000));
     }
 

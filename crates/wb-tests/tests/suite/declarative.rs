@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{Cell, Sample, has, text, with_cell, with_cell_of};
 use wb_model::{Bytes, Gate, Nanos, Validity, Value};
-use wb_tests::{Declarative, Failure};
+use wb_tests::{DeclarativeTest, Failure};
 
 /// A short sample of a shipped test, which must count; nothing where a program is not there.
 fn shipped(test: &str, programs: &[&str], given: &[(&str, Value)], something: impl AsyncFnOnce(Cell, Sample)) {
@@ -19,7 +19,7 @@ fn shipped(test: &str, programs: &[&str], given: &[(&str, Value)], something: im
 }
 
 /// A test of this command, whose figure is the number after `value`.
-fn small(command: &str, more: &str) -> Arc<Declarative> {
+fn small(command: &str, more: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "small"
@@ -36,11 +36,11 @@ regex = 'value (?<value>\S+) (?<unit>\S+)'
 units = {{ "ops" = 1, "kops" = 1000 }}
 "#
     );
-    Arc::new(Declarative::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
+    Arc::new(DeclarativeTest::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A test of a shell script whose figure is how long it runs.
-fn timed(script: &str, more: &str) -> Arc<Declarative> {
+fn timed(script: &str, more: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "timed"
@@ -56,7 +56,7 @@ primary = true
 from = "elapsed"
 "#
     );
-    Arc::new(Declarative::parse("timed.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
+    Arc::new(DeclarativeTest::parse("timed.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
 fn rejected(sample: &Sample) -> (Gate, &str) {
@@ -312,7 +312,7 @@ help = "no"
 kind = "text"
 default = "x"
 "#;
-    let error = Declarative::parse("story.toml", definition, None).unwrap_err();
+    let error = DeclarativeTest::parse("story.toml", definition, None).unwrap_err();
     assert_eq!(error.to_string(), "story.toml:10:8: `name` has another meaning in plans: choose another name");
 
     let definition = format!(
@@ -342,7 +342,7 @@ says = "all was there"
 must = 'hello\nx is x'
 "#
     );
-    let test = Declarative::parse("story.toml", &definition, None).unwrap_or_else(|error| panic!("{error}"));
+    let test = DeclarativeTest::parse("story.toml", &definition, None).unwrap_or_else(|error| panic!("{error}"));
     with_cell_of(Arc::new(test), &[], async |cell| {
         let sample = cell.sample().await.unwrap();
         assert_eq!(sample.is_valid().value("throughput/value"), 1.0);
@@ -393,7 +393,7 @@ fn more_standard_output_than_is_kept_ends_a_command_only_where_it_is_to_be_kept(
         let process = cell.sample().await.unwrap().is_valid().json("run.process.json");
         assert_eq!(process["stdout-bytes"], 67_108_865);
     });
-    let crash = |test: Arc<Declarative>| {
+    let crash = |test: Arc<DeclarativeTest>| {
         let mut crash = String::new();
         with_cell_of(test, &[], async |cell| {
             let Err(Failure::Crashed { status }) = cell.sample().await else { panic!() };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::common::{has, text, with_cell_of};
 use wb_model::{Gate, Validity, Value};
-use wb_tests::{Declarative, Failure};
+use wb_tests::{DeclarativeTest, Failure};
 
 /// A runner that says these lines after its greeting.
-fn runner(lines: &str) -> Arc<Declarative> {
+fn runner(lines: &str) -> Arc<DeclarativeTest> {
     let definition = format!(
         r#"
 name = "small"
@@ -30,7 +30,7 @@ primary = true
 units = {{ "kops/s" = 1000 }}
 "#
     );
-    Arc::new(Declarative::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
+    Arc::new(DeclarativeTest::parse("small.toml", &definition, None).unwrap_or_else(|error| panic!("{error}")))
 }
 
 const METRIC: &str = r#"echo '{"event":"metric","class":"throughput","name":"value","value":2,"unit":"kops/s"}'"#;
@@ -42,7 +42,7 @@ fn the_example_measures_and_does_the_same_work_again() {
         return;
     }
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/runner.toml");
-    let example = Arc::new(Declarative::read(Path::new(examples)).unwrap());
+    let example = Arc::new(DeclarativeTest::read(Path::new(examples)).unwrap());
     with_cell_of(example, &[("block", Value::Integer(64))], async |cell| {
         let first = cell.sample().await.unwrap();
         let (rate, latency) = (first.is_valid().value("throughput/hashes"), first.value("latency/hash"));

@@ -8,7 +8,7 @@ use crate::fio_common::{Taken, has, take};
 use serde_json::json;
 use wb_model::Validity;
 use wb_tests::fio::Fio;
-use wb_tests::{Failure, Measured};
+use wb_tests::{Failure, Measurement};
 
 /// Half a second on a small file.
 fn quick(more: serde_json::Value) -> serde_json::Value {
@@ -32,7 +32,7 @@ fn refusal(more: serde_json::Value) -> String {
     }
 }
 
-fn value(measured: &Measured, name: &str) -> f64 {
+fn value(measured: &Measurement, name: &str) -> f64 {
     *measured.values.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", measured.values))
 }
 

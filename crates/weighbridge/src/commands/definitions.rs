@@ -22,7 +22,7 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
     let optional = own.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
     let mut registry = Registry::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {
-        registry.add(Net::beside(folder));
+        registry.add(Net::with_profile_folder(folder));
     }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {
@@ -42,10 +42,10 @@ pub(crate) fn registry_for(asked: &[&str], tests_d: &[PathBuf], beside_plan: Opt
 fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
     let named = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy() == test);
     match error {
-        DefinitionError::Twice { test: twice, .. } => Some(twice == test),
+        DefinitionError::Duplicate { test: twice, .. } => Some(twice == test),
         DefinitionError::Read { path, .. } => Some(named(path)),
         DefinitionError::Record(_) => None,
-        DefinitionError::Wrong { file, .. } => {
+        DefinitionError::Invalid { file, .. } => {
             let text = std::fs::read_to_string(file).ok()?;
             let value = text.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='));
             Some(value?.trim().trim_matches(['"', '\'']) == test || named(Path::new(file)))
@@ -57,7 +57,7 @@ fn defines(error: &DefinitionError, test: &str) -> Option<bool> {
 fn drawn(error: &DefinitionError) -> Error {
     const WAY_OUT: &str = "mend or remove the file; docs/tests.md says what it may hold";
     match error {
-        DefinitionError::Wrong { file, span, fault, .. } => {
+        DefinitionError::Invalid { file, span, fault, .. } => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let label = fault.way_out.as_deref().unwrap_or("here");
             let source = Source::new(file, &text);

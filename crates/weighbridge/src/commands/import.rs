@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_import::{FileReport, Format, Names, Report, Request};
+use wb_import::{FileReport, Format, ImportReport, ImportRequest, NameOverrides};
 use wb_model::secrets::masked_arguments;
 use wb_model::{CellId, counted};
 use wb_plan::Catalogue;
@@ -33,11 +33,11 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         });
     }
     let ImportArgs { test, profile, id, system, .. } = args;
-    let report = wb_import::import(&Request {
+    let report = wb_import::import(&ImportRequest {
         folder: &args.into,
         paths: &args.paths,
         format: args.format,
-        names: Names { test, profile, id, system },
+        names: NameOverrides { test, profile, id, system },
         include_incorrect: args.include_incorrect,
         strict: args.strict,
         command: masked_arguments(std::env::args()),
@@ -47,7 +47,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         boot_id: SysRoot::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
     })?;
     tell(&report, console);
-    if report.files.iter().all(|file| file.became.is_err()) {
+    if report.files.iter().all(|file| file.result.is_err()) {
         return Err(nothing(&report));
     }
     let run = RunFolder::open(&args.into)?;
@@ -58,7 +58,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         print_text(&wb_report::text::summary(&study, console.out))?;
         print_text(&format!("\nrun folder: {}\n", args.into.display()))?;
     }
-    if report.left_out().next().is_some() {
+    if report.failed_files().next().is_some() {
         return Ok(Exit::FellShort);
     }
     if report.samples() == 0 {
@@ -71,14 +71,14 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
 }
 
 /// Says what became of each file: of those that were left out always, of the others unless it is to be quiet.
-fn tell(report: &Report, console: &Console) {
-    for FileReport { path, became } in &report.files {
+fn tell(report: &ImportReport, console: &Console) {
+    for FileReport { path, result: became } in &report.files {
         let path = path.display();
         match became {
             Err(why) => crate::console::tell!("warning: {path}: {why}; it is left out"),
             Ok(_) if console.quiet => {}
             Ok(imported) => {
-                let already = match imported.already {
+                let already = match imported.duplicates {
                     0 => String::new(),
                     already => format!(", {already} more that the run has already"),
                 };
@@ -88,19 +88,16 @@ fn tell(report: &Report, console: &Console) {
             }
         }
     }
-    if report.passed_over > 0 && !console.quiet {
-        crate::console::tell!(
-            "note: passed over {} in folders: of no known format",
-            counted(report.passed_over, "file")
-        );
+    if report.skipped > 0 && !console.quiet {
+        crate::console::tell!("note: passed over {} in folders: of no known format", counted(report.skipped, "file"));
     }
-    if report.incorrect > 0 && !console.quiet {
-        let count = counted(report.incorrect, "result");
+    if report.skipped_serials > 0 && !console.quiet {
+        let count = counted(report.skipped_serials, "result");
         crate::console::tell!("note: left out {count} under a non-numeric serial; --include-incorrect imports them");
     }
 }
 
-fn nothing(report: &Report) -> Error {
+fn nothing(report: &ImportReport) -> Error {
     let help = format!("results of {} can be imported; docs/import.md says which files these are", Format::names());
     match report.files.len() {
         0 => Error::Nothing { what: "there is no file of results".to_owned(), help },

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::report::Latency;
+use super::report::LatencyReport;
 
 /// What one clone says of a latency.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) latency: &'a Latency,
+pub(super) struct CloneLatency<'a> {
+    pub(super) latency: &'a LatencyReport,
     /// How many nanoseconds its unit has.
     pub(super) unit: f64,
     /// Its operations, where the latency does not say how many there were.
@@ -16,7 +16,7 @@ pub(super) struct Part<'a> {
 
 /// A latency over several clones, in nanoseconds.
 #[derive(Debug, PartialEq)]
-pub(super) struct Together {
+pub(super) struct MergedLatency {
     /// The mean over all operations.
     pub(super) mean: Option<f64>,
     /// By name, `p99.9`; none where each clone has its own and nothing says what they are together.
@@ -24,34 +24,34 @@ pub(super) struct Together {
 }
 
 /// Puts together what clones say.
-pub(super) fn together(parts: &[Part<'_>]) -> Together {
+pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
     let counted = parts.iter().filter_map(|part| {
         let count = part.latency.count.0.unwrap_or(part.operations);
         part.latency.mean.0.filter(|_| count > 0.0).map(|mean| (mean * part.unit, count))
     });
     let (sum, count) = counted.fold((0.0, 0.0), |(sum, all), (mean, count)| (sum + mean * count, all + count));
     let percentiles = match parts {
-        [part] => Some(own(part)),
-        several => merged(several),
+        [part] => Some(own_percentiles(part)),
+        several => merge_percentiles(several),
     };
-    Together { mean: (count > 0.0).then(|| sum / count), percentiles: percentiles.map(named) }
+    MergedLatency { mean: (count > 0.0).then(|| sum / count), percentiles: percentiles.map(name_percentiles) }
 }
 
-fn named(mut percentiles: Vec<(f64, f64)>) -> Vec<(String, f64)> {
+fn name_percentiles(mut percentiles: Vec<(f64, f64)>) -> Vec<(String, f64)> {
     percentiles.sort_by(|one, other| one.0.total_cmp(&other.0));
     percentiles.into_iter().map(|(percent, value)| (format!("p{percent}"), value)).collect()
 }
 
-fn own(part: &Part<'_>) -> Vec<(f64, f64)> {
+fn own_percentiles(part: &CloneLatency<'_>) -> Vec<(f64, f64)> {
     let percentiles = part.latency.percentile.iter();
     percentiles.filter_map(|(percent, value)| Some((percent.parse().ok()?, value.0? * part.unit))).collect()
 }
 
 /// The percentiles over the histograms of all clones, as fio reads its own: each is the first bin up to which so many
 /// operations are counted (`calc_clat_percentiles` in fio's stat.c).
-fn merged(parts: &[Part<'_>]) -> Option<Vec<(f64, f64)>> {
+fn merge_percentiles(parts: &[CloneLatency<'_>]) -> Option<Vec<(f64, f64)>> {
     let mut bins: BTreeMap<u64, f64> = BTreeMap::new();
-    for Part { latency, unit, .. } in parts {
+    for CloneLatency { latency, unit, .. } in parts {
         if latency.bins.is_empty() && !latency.percentile.is_empty() {
             return None;
         }
@@ -75,12 +75,12 @@ fn merged(parts: &[Part<'_>]) -> Option<Vec<(f64, f64)>> {
 mod tests {
     use super::*;
 
-    fn latency(json: &str) -> Latency {
+    fn latency(json: &str) -> LatencyReport {
         serde_json::from_str(json).unwrap()
     }
 
-    fn part(latency: &Latency) -> Part<'_> {
-        Part { latency, unit: 1.0, operations: 0.0 }
+    fn part(latency: &LatencyReport) -> CloneLatency<'_> {
+        CloneLatency { latency, unit: 1.0, operations: 0.0 }
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         let one =
             latency(r#"{"mean": 10, "N": 3, "percentile": {"50.000000": 10, "99.900000": 11}, "bins": {"10": 3}}"#);
         let other = latency(r#"{"mean": 30, "N": 1, "percentile": {"50.000000": 30}, "bins": {"30": 1}}"#);
-        let both = together(&[part(&one), part(&other)]);
+        let both = merge_clones(&[part(&one), part(&other)]);
         assert_eq!(both.mean, Some(15.0));
         assert_eq!(both.percentiles.unwrap(), [("p50".to_owned(), 10.0), ("p99.9".to_owned(), 30.0)]);
     }
@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn percentiles_alone_cannot_be_put_together() {
         let one = latency(r#"{"mean": 10, "N": 3, "percentile": {"99.000000": 11}}"#);
-        assert_eq!(together(&[part(&one), part(&one)]).percentiles, None);
-        assert_eq!(together(&[part(&one)]).percentiles.unwrap(), [("p99".to_owned(), 11.0)]);
+        assert_eq!(merge_clones(&[part(&one), part(&one)]).percentiles, None);
+        assert_eq!(merge_clones(&[part(&one)]).percentiles.unwrap(), [("p99".to_owned(), 11.0)]);
     }
 
     #[test]
     fn microseconds_become_nanoseconds() {
         let one = latency(r#"{"mean": 2, "percentile": {"99.000000": 3}}"#);
-        let together = together(&[Part { latency: &one, unit: 1000.0, operations: 7.0 }]);
+        let together = merge_clones(&[CloneLatency { latency: &one, unit: 1000.0, operations: 7.0 }]);
         assert_eq!((together.mean, together.percentiles.unwrap()[0].1), (Some(2000.0), 3000.0));
     }
 }

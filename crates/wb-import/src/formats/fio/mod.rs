@@ -10,28 +10,28 @@ mod report;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::foreign::{Foreign, ForeignCell};
-use crate::words::named;
+use crate::foreign::{ForeignCell, ForeignResults};
+use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
-use report::{Job, Report};
+use report::{FioReport, JobReport};
 
 const TEST: &str = "fio-json";
 const SUMMARY: &str = "storage, as fio measured it";
 
 /// Reads a report.
-pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
-    let mut reports: Vec<Report> = json::documents(Format::Fio, text)?;
+pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let mut reports: Vec<FioReport> = json::parse_documents(Format::Fio, text)?;
     let Some(report) = reports.pop().filter(|report| report.jobs().next().is_some()) else {
         return Err(ReadError::Empty("fio ran no job".to_owned()));
     };
-    let mut foreign = Foreign::default();
-    foreign.explain("fio version", Some(&report.version));
-    foreign.explain("measured at", report.time.as_ref());
+    let mut foreign = ForeignResults::default();
+    foreign.add_provenance("fio version", Some(&report.version));
+    foreign.add_provenance("measured at", report.time.as_ref());
     let mut hosts: Vec<&str> = report.jobs().filter_map(|job| job.hostname.as_deref()).collect();
     hosts.dedup();
-    foreign.explain("host", Some(hosts.join(", ")));
-    for (at, clones) in clones(&report) {
-        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+    foreign.add_provenance("host", Some(hosts.join(", ")));
+    for (at, clones) in group_clones(&report) {
+        let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0]));
         let kinds = cell.params.get("rw").map(ToString::to_string);
         cell.samples.push(figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref()));
@@ -41,8 +41,8 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
 }
 
 /// The jobs, each with its clones (`numjobs`, or the same job on other machines), and the place of the first.
-fn clones(report: &Report) -> Vec<(usize, Vec<&Job>)> {
-    let mut all: Vec<(usize, Vec<&Job>)> = Vec::new();
+fn group_clones(report: &FioReport) -> Vec<(usize, Vec<&JobReport>)> {
+    let mut all: Vec<(usize, Vec<&JobReport>)> = Vec::new();
     let mut known: BTreeMap<(&str, i64, String), usize> = BTreeMap::new();
     for (at, job) in report.jobs().enumerate() {
         let options = job.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();

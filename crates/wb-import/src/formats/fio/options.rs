@@ -6,12 +6,12 @@ use serde_json::Value;
 use wb_model::Bytes;
 use wb_model::secrets::masked_value;
 
-use super::report::Job;
+use super::report::JobReport;
 use crate::foreign::ForeignCell;
-use crate::json::plain;
+use crate::json::to_plain_text;
 
 /// Options that say how results are told.
-const TOLD: [&str; 10] = [
+const REPORTING_OPTIONS: [&str; 10] = [
     "name",
     "description",
     "group_reporting",
@@ -28,19 +28,24 @@ const TOLD: [&str; 10] = [
 const ALIASES: [(&str, &str); 3] = [("readwrite", "rw"), ("blocksize", "bs"), ("blocksize_range", "bsrange")];
 
 /// Options that stand in the cell's name, and fio's defaults for them.
-const AXES: [(&str, &str); 4] = [("rw", "read"), ("bs", "4k"), ("iodepth", "1"), ("numjobs", "1")];
+const AXIS_DEFAULTS: [(&str, &str); 4] = [("rw", "read"), ("bs", "4k"), ("iodepth", "1"), ("numjobs", "1")];
 
 /// Says what a job is, and returns its secrets with what stands for them. Very old reports have no options: its name
 /// is all there is then.
-pub(super) fn describe(cell: &mut ForeignCell, global: &BTreeMap<String, Value>, job: &Job) -> Vec<(String, String)> {
+pub(super) fn describe(
+    cell: &mut ForeignCell,
+    global: &BTreeMap<String, Value>,
+    job: &JobReport,
+) -> Vec<(String, String)> {
     cell.axis("job", &job.jobname);
     let mut secrets = Vec::new();
-    let is_told = |name: &str| TOLD.contains(&name) || (name.starts_with("write_") && name.ends_with("_log"));
+    let is_told =
+        |name: &str| REPORTING_OPTIONS.contains(&name) || (name.starts_with("write_") && name.ends_with("_log"));
     for (name, value) in global.iter().chain(&job.options).filter(|(name, _)| !is_told(name)) {
         let name = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, name)| name);
-        let value = plain(value);
+        let value = to_plain_text(value);
         let shown = masked_value(name, &value);
-        cell.param(name, canonical(name, &shown));
+        cell.param(name, normalize_size(name, &shown));
         if shown != value {
             secrets.push((value, shown));
         }
@@ -49,7 +54,7 @@ pub(super) fn describe(cell: &mut ForeignCell, global: &BTreeMap<String, Value>,
         return secrets;
     }
     let has_other_sizes = ["bsrange", "bssplit"].iter().any(|name| cell.params.contains_key(*name));
-    for (name, default) in AXES {
+    for (name, default) in AXIS_DEFAULTS {
         match cell.params.get(name).map(ToString::to_string) {
             Some(value) => cell.axis(name, value),
             None if name == "bs" && has_other_sizes => {}
@@ -60,7 +65,7 @@ pub(super) fn describe(cell: &mut ForeignCell, global: &BTreeMap<String, Value>,
 }
 
 /// One spelling of a size.
-fn canonical(name: &str, value: &str) -> String {
+fn normalize_size(name: &str, value: &str) -> String {
     let size = value.parse::<Bytes>().ok().filter(|_| name == "bs" || name == "size");
     size.map_or_else(|| value.to_owned(), |size| size.to_string())
 }
@@ -68,11 +73,11 @@ fn canonical(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::named;
+    use crate::naming::valid_name;
 
     fn described(global: &str, options: &str) -> ForeignCell {
         let job = format!(r#"{{"jobname": "j", "job options": {options}}}"#);
-        let mut cell = ForeignCell::new(named("fio-json"), "");
+        let mut cell = ForeignCell::new(valid_name("fio-json"), "");
         describe(&mut cell, &serde_json::from_str(global).unwrap(), &serde_json::from_str(&job).unwrap());
         cell
     }

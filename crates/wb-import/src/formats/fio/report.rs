@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::Number;
+use crate::json::LenientNumber;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Report {
+pub(super) struct FioReport {
     #[serde(rename = "fio version")]
     pub(super) version: String,
     #[serde(default)]
@@ -16,21 +16,21 @@ pub(super) struct Report {
     #[serde(default, rename = "global options")]
     pub(super) global: BTreeMap<String, Value>,
     #[serde(default)]
-    jobs: Vec<Job>,
+    jobs: Vec<JobReport>,
     /// In their place where servers ran the jobs.
     #[serde(default)]
-    client_stats: Vec<Job>,
+    client_stats: Vec<JobReport>,
 }
 
-impl Report {
+impl FioReport {
     /// The jobs; not the sum over all machines, which is none.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobReport> {
         self.jobs.iter().chain(self.client_stats.iter().filter(|job| job.jobname != "All clients"))
     }
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Job {
+pub(super) struct JobReport {
     #[serde(default)]
     pub(super) jobname: String,
     #[serde(default)]
@@ -42,26 +42,26 @@ pub(super) struct Job {
     #[serde(default, rename = "job options")]
     pub(super) options: BTreeMap<String, Value>,
     #[serde(default)]
-    read: Direction,
+    read: OperationReport,
     #[serde(default)]
-    write: Direction,
+    write: OperationReport,
     #[serde(default)]
-    trim: Direction,
+    trim: OperationReport,
     /// All of them, with `unified_rw_reporting`.
     #[serde(default)]
-    mixed: Direction,
+    mixed: OperationReport,
     #[serde(default)]
-    pub(super) usr_cpu: Number,
+    pub(super) usr_cpu: LenientNumber,
     #[serde(default)]
-    pub(super) sys_cpu: Number,
+    pub(super) sys_cpu: LenientNumber,
 }
 
 /// The kinds of operations that are counted apart.
 pub(super) const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
-impl Job {
+impl JobReport {
     /// What it did of one kind.
-    pub(super) fn of(&self, direction: &str) -> &Direction {
+    pub(super) fn operation(&self, direction: &str) -> &OperationReport {
         match direction {
             "read" => &self.read,
             "write" => &self.write,
@@ -72,39 +72,39 @@ impl Job {
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Direction {
+pub(super) struct OperationReport {
     #[serde(default)]
-    pub(super) total_ios: Number,
+    pub(super) total_ios: LenientNumber,
     #[serde(default)]
-    pub(super) iops: Number,
+    pub(super) iops: LenientNumber,
     /// In bytes per second.
     #[serde(default)]
-    bw_bytes: Number,
+    bw_bytes: LenientNumber,
     /// In KiB per second.
     #[serde(default)]
-    bw: Number,
+    bw: LenientNumber,
     /// In milliseconds.
     #[serde(default)]
-    pub(super) runtime: Number,
+    pub(super) runtime: LenientNumber,
     #[serde(default)]
-    slat_ns: Option<Latency>,
+    slat_ns: Option<LatencyReport>,
     #[serde(default)]
-    clat_ns: Option<Latency>,
+    clat_ns: Option<LatencyReport>,
     #[serde(default)]
-    lat_ns: Option<Latency>,
+    lat_ns: Option<LatencyReport>,
     #[serde(default)]
-    slat: Option<Latency>,
+    slat: Option<LatencyReport>,
     #[serde(default)]
-    clat: Option<Latency>,
+    clat: Option<LatencyReport>,
     #[serde(default)]
-    lat: Option<Latency>,
+    lat: Option<LatencyReport>,
 }
 
 /// From an operation's submission, its completion after that, and both.
 pub(super) const LATENCIES: [&str; 3] = ["slat", "clat", "lat"];
 
-impl Direction {
-    pub(super) fn happened(&self) -> bool {
+impl OperationReport {
+    pub(super) fn has_operations(&self) -> bool {
         self.total_ios.0.is_some_and(|ios| ios > 0.0)
     }
 
@@ -114,7 +114,7 @@ impl Direction {
     }
 
     /// A latency, and how many nanoseconds its unit has.
-    pub(super) fn latency(&self, name: &str) -> Option<(&Latency, f64)> {
+    pub(super) fn latency(&self, name: &str) -> Option<(&LatencyReport, f64)> {
         let (nanos, micros) = match name {
             "slat" => (&self.slat_ns, &self.slat),
             "clat" => (&self.clat_ns, &self.clat),
@@ -125,14 +125,14 @@ impl Direction {
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Latency {
+pub(super) struct LatencyReport {
     #[serde(default)]
-    pub(super) mean: Number,
+    pub(super) mean: LenientNumber,
     #[serde(default, rename = "N")]
-    pub(super) count: Number,
+    pub(super) count: LenientNumber,
     #[serde(default)]
-    pub(super) percentile: BTreeMap<String, Number>,
+    pub(super) percentile: BTreeMap<String, LenientNumber>,
     /// Operations by latency, with `json+`.
     #[serde(default)]
-    pub(super) bins: BTreeMap<String, Number>,
+    pub(super) bins: BTreeMap<String, LenientNumber>,
 }

@@ -2,48 +2,48 @@
 
 use wb_model::{Direction, Metric};
 
-use super::report::{Report, Sum};
+use super::report::{Iperf3Report, Sum};
 use crate::foreign::ForeignSample;
 
 /// The sample that a report is.
-pub(super) fn sample(place: String, report: &Report) -> ForeignSample {
+pub(super) fn sample(place: String, report: &Iperf3Report) -> ForeignSample {
     let mut sample = ForeignSample::at(place);
     if let Some(said) = &report.error {
         sample.failure = Some(format!("iperf3: {said}"));
         return sample;
     }
     let end = &report.end;
-    let forward = Way::of(end.sum_sent.as_ref(), end.sum_received.as_ref(), end.sum.as_ref());
+    let forward = Flow::of(end.sum_sent.as_ref(), end.sum_received.as_ref(), end.sum.as_ref());
     if report.is_bidirectional() {
         let (sent, received) = (end.sum_sent_bidir_reverse.as_ref(), end.sum_received_bidir_reverse.as_ref());
-        let reverse = Way::of(sent, received, end.sum_bidir_reverse.as_ref());
-        let both = |of: fn(&Way<'_>) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
-        throughput(&mut sample, both(|way| way.sent), both(|way| way.received));
-        forward.read(&mut sample, "forward-");
-        reverse.read(&mut sample, "reverse-");
+        let reverse = Flow::of(sent, received, end.sum_bidir_reverse.as_ref());
+        let both = |of: fn(&Flow<'_>) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
+        push_throughput(&mut sample, both(|way| way.sent), both(|way| way.received));
+        forward.push_figures(&mut sample, "forward-");
+        reverse.push_figures(&mut sample, "reverse-");
     } else {
-        throughput(&mut sample, forward.sent, forward.received);
-        forward.losses(&mut sample, "");
+        push_throughput(&mut sample, forward.sent, forward.received);
+        forward.push_losses(&mut sample, "");
     }
     let senders = || end.streams.iter().filter_map(|stream| stream.sender.as_ref());
     let means: Vec<f64> = senders().filter_map(|sender| sender.mean_rtt.0).filter(|rtt| *rtt > 0.0).collect();
     let longest = senders().filter_map(|sender| sender.max_rtt.0).filter(|rtt| *rtt > 0.0).reduce(f64::max);
     let mean = (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64);
-    sample.read(Metric::latency("rtt-mean", "ns"), mean.map(|micros| micros * 1e3));
-    sample.read(Metric::latency("rtt-max", "ns"), longest.map(|micros| micros * 1e3));
-    sample.read(Metric::resource("cpu-host", "%"), end.cpu.host_total.0);
-    sample.read(Metric::resource("cpu-remote", "%"), end.cpu.remote_total.0);
+    sample.push_reading(Metric::latency("rtt-mean", "ns"), mean.map(|micros| micros * 1e3));
+    sample.push_reading(Metric::latency("rtt-max", "ns"), longest.map(|micros| micros * 1e3));
+    sample.push_reading(Metric::resource("cpu-host", "%"), end.cpu.host_total.0);
+    sample.push_reading(Metric::resource("cpu-remote", "%"), end.cpu.remote_total.0);
     sample.seconds = forward.seconds;
     sample
 }
 
-fn throughput(sample: &mut ForeignSample, sent: Option<f64>, received: Option<f64>) {
-    sample.read(Metric::throughput("received", "bit/s").primary(), received);
-    sample.read(Metric::throughput("sent", "bit/s"), sent);
+fn push_throughput(sample: &mut ForeignSample, sent: Option<f64>, received: Option<f64>) {
+    sample.push_reading(Metric::throughput("received", "bit/s").primary(), received);
+    sample.push_reading(Metric::throughput("sent", "bit/s"), sent);
 }
 
 /// What went one way.
-struct Way<'a> {
+struct Flow<'a> {
     sent: Option<f64>,
     received: Option<f64>,
     seconds: Option<f64>,
@@ -53,7 +53,7 @@ struct Way<'a> {
     receiver: Option<&'a Sum>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Flow<'a> {
     /// Before 3.7 datagrams have one sum alone: the rate that they were sent with, and what of them was lost.
     fn of(sent: Option<&'a Sum>, received: Option<&'a Sum>, datagrams: Option<&'a Sum>) -> Self {
         let rate = |sum: Option<&Sum>| sum.and_then(|sum| sum.bits_per_second.0);
@@ -67,19 +67,19 @@ impl<'a> Way<'a> {
         }
     }
 
-    fn read(&self, sample: &mut ForeignSample, prefix: &str) {
-        sample.read(Metric::throughput(&format!("{prefix}received"), "bit/s"), self.received);
-        sample.read(Metric::throughput(&format!("{prefix}sent"), "bit/s"), self.sent);
-        self.losses(sample, prefix);
+    fn push_figures(&self, sample: &mut ForeignSample, prefix: &str) {
+        sample.push_reading(Metric::throughput(&format!("{prefix}received"), "bit/s"), self.received);
+        sample.push_reading(Metric::throughput(&format!("{prefix}sent"), "bit/s"), self.sent);
+        self.push_losses(sample, prefix);
     }
 
-    fn losses(&self, sample: &mut ForeignSample, prefix: &str) {
+    fn push_losses(&self, sample: &mut ForeignSample, prefix: &str) {
         let fewer =
             |name: &str, unit: &str| Metric::check(&format!("{prefix}{name}"), unit).direction(Direction::Lower);
-        sample.read(fewer("retransmits", "segments"), self.sender.and_then(|sum| sum.retransmits.0));
+        sample.push_reading(fewer("retransmits", "segments"), self.sender.and_then(|sum| sum.retransmits.0));
         let Some(receiver) = self.receiver else { return };
-        sample.read(fewer("lost", "%"), receiver.lost_percent.0);
+        sample.push_reading(fewer("lost", "%"), receiver.lost_percent.0);
         let jitter = Metric::latency(&format!("{prefix}jitter"), "ns");
-        sample.read(jitter, receiver.jitter_ms.0.map(|milliseconds| milliseconds * 1e6));
+        sample.push_reading(jitter, receiver.jitter_ms.0.map(|milliseconds| milliseconds * 1e6));
     }
 }

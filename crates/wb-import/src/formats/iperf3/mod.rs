@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wb_model::Bytes;
 
-use crate::foreign::{Foreign, ForeignCell};
-use crate::json::plain;
-use crate::words::named;
+use crate::foreign::{ForeignCell, ForeignResults};
+use crate::json::to_plain_text;
+use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
-use report::{Report, Start, from_stream};
+use report::{Iperf3Report, ReportStart, parse_stream};
 
 const TEST: &str = "iperf3-json";
 const SUMMARY: &str = "a network, as iperf3 measured it";
@@ -21,13 +21,13 @@ const SUMMARY: &str = "a network, as iperf3 measured it";
 const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target_bitrate", "fqrate", "gso"];
 
 /// Reads reports, or the lines of one.
-pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
-    let reports = match from_stream(text) {
+pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let reports = match parse_stream(text) {
         Some(report) => vec![report],
-        None => json::documents::<Report>(Format::Iperf3, text)?,
+        None => json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?,
     };
-    let mut foreign = Foreign::default();
-    let failed = |report: &Report| report.error.clone().unwrap_or_else(|| "nothing of a test".to_owned());
+    let mut foreign = ForeignResults::default();
+    let failed = |report: &Iperf3Report| report.error.clone().unwrap_or_else(|| "nothing of a test".to_owned());
     for (at, report) in reports.iter().enumerate() {
         let Some(test) = &report.start.test_start else {
             if reports.len() == 1 {
@@ -37,7 +37,7 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
             continue;
         };
         describe_machine(&mut foreign, &report.start);
-        let mut cell = ForeignCell::new(named(TEST), SUMMARY);
+        let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         describe(&mut cell, test, report);
         cell.samples.push(figures::sample(format!("report/{at}"), report));
         foreign.add(cell);
@@ -45,9 +45,9 @@ pub(crate) fn read(text: &str) -> Result<Foreign, ReadError> {
     Ok(foreign)
 }
 
-fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Report) {
+fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Iperf3Report) {
     let number = |name: &str| test.get(name).and_then(Value::as_f64).filter(|number| *number != 0.0);
-    cell.axis("protocol", test.get("protocol").map_or_else(String::new, plain).to_ascii_lowercase());
+    cell.axis("protocol", test.get("protocol").map_or_else(String::new, to_plain_text).to_ascii_lowercase());
     cell.axis("streams", number("num_streams").unwrap_or(1.0));
     let direction = match (report.is_bidirectional(), number("reverse")) {
         (true, _) => "bidirectional",
@@ -66,18 +66,18 @@ fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Rep
 }
 
 /// What `uname -a` says, as iperf3 tells it: system, host, release, version, machine.
-fn describe_machine(foreign: &mut Foreign, start: &Start) {
+fn describe_machine(foreign: &mut ForeignResults, start: &ReportStart) {
     let words: Vec<&str> = start.system_info.split_whitespace().collect();
     if let [_, host, kernel, .., arch] = words[..] {
         foreign.machine.hostname = host.to_owned();
         foreign.machine.kernel = kernel.to_owned();
         foreign.machine.arch = arch.to_owned();
-        foreign.explain("host", Some(host));
-        foreign.explain("kernel", Some(kernel));
+        foreign.add_provenance("host", Some(host));
+        foreign.add_provenance("kernel", Some(kernel));
     }
-    foreign.explain("iperf3 version", Some(&start.version));
-    foreign.explain("measured at", start.timestamp.as_ref().map(|timestamp| &timestamp.time));
-    foreign.explain("peer", start.connecting_to.as_ref().map(|peer| &peer.host));
+    foreign.add_provenance("iperf3 version", Some(&start.version));
+    foreign.add_provenance("measured at", start.timestamp.as_ref().map(|timestamp| &timestamp.time));
+    foreign.add_provenance("peer", start.connecting_to.as_ref().map(|peer| &peer.host));
 }
 
 #[cfg(test)]

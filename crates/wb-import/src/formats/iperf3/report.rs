@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::Number;
+use crate::json::LenientNumber;
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Report {
+pub(super) struct Iperf3Report {
     #[serde(default)]
-    pub(super) start: Start,
+    pub(super) start: ReportStart,
     #[serde(default)]
-    pub(super) end: End,
+    pub(super) end: ReportEnd,
     #[serde(default)]
     pub(super) error: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Start {
+pub(super) struct ReportStart {
     #[serde(default)]
     pub(super) version: String,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(super) struct Peer {
 
 /// With `--bidir`, what the server sent stands in the sums named `reverse`.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct End {
+pub(super) struct ReportEnd {
     #[serde(default)]
     pub(super) streams: Vec<Stream>,
     /// Of datagrams: as the receiver saw them.
@@ -66,15 +66,15 @@ pub(super) struct End {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sum {
     #[serde(default)]
-    pub(super) seconds: Number,
+    pub(super) seconds: LenientNumber,
     #[serde(default)]
-    pub(super) bits_per_second: Number,
+    pub(super) bits_per_second: LenientNumber,
     #[serde(default)]
-    pub(super) retransmits: Number,
+    pub(super) retransmits: LenientNumber,
     #[serde(default)]
-    pub(super) jitter_ms: Number,
+    pub(super) jitter_ms: LenientNumber,
     #[serde(default)]
-    pub(super) lost_percent: Number,
+    pub(super) lost_percent: LenientNumber,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,21 +87,21 @@ pub(super) struct Stream {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sender {
     #[serde(default)]
-    pub(super) mean_rtt: Number,
+    pub(super) mean_rtt: LenientNumber,
     #[serde(default)]
-    pub(super) max_rtt: Number,
+    pub(super) max_rtt: LenientNumber,
 }
 
 /// Of one CPU.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Cpu {
     #[serde(default)]
-    pub(super) host_total: Number,
+    pub(super) host_total: LenientNumber,
     #[serde(default)]
-    pub(super) remote_total: Number,
+    pub(super) remote_total: LenientNumber,
 }
 
-impl Report {
+impl Iperf3Report {
     /// Whether both sides sent.
     pub(super) fn is_bidirectional(&self) -> bool {
         let reverse = [&self.end.sum_sent_bidir_reverse, &self.end.sum_received_bidir_reverse];
@@ -110,7 +110,7 @@ impl Report {
 }
 
 /// The report that the lines of `--json-stream` make, an event each; none where these are none.
-pub(super) fn from_stream(text: &str) -> Option<Report> {
+pub(super) fn parse_stream(text: &str) -> Option<Iperf3Report> {
     #[derive(Deserialize)]
     struct Line {
         event: String,
@@ -122,11 +122,11 @@ pub(super) fn from_stream(text: &str) -> Option<Report> {
             // The last line may be cut off.
             break;
         };
-        let report: &mut Report = report.get_or_insert_default();
+        let report: &mut Iperf3Report = report.get_or_insert_default();
         match event.as_str() {
             "start" => report.start = serde_json::from_value(data).ok()?,
             "end" => report.end = serde_json::from_value(data).ok()?,
-            "error" => report.error = Some(crate::json::plain(&data)),
+            "error" => report.error = Some(crate::json::to_plain_text(&data)),
             _ => {}
         }
     }

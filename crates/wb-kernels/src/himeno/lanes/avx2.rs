@@ -49,7 +49,7 @@ unsafe impl Lanes for F32x8 {
         Self(unsafe { _mm256_fmadd_ps(self.0, factor.0, term.0) })
     }
     #[inline(always)]
-    unsafe fn no_sum() -> Self::Sum {
+    unsafe fn zero_sum() -> Self::Sum {
         // SAFETY: AVX exists.
         unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
     }
@@ -63,7 +63,7 @@ unsafe impl Lanes for F32x8 {
         }
     }
     #[inline(always)]
-    unsafe fn total(sum: Self::Sum) -> f64 {
+    unsafe fn reduce_sum(sum: Self::Sum) -> f64 {
         // SAFETY: AVX exists.
         unsafe {
             let all = _mm256_add_pd(sum.0, sum.1);

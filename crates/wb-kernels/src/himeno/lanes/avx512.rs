@@ -49,7 +49,7 @@ unsafe impl Lanes for F32x16 {
         Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, term.0) })
     }
     #[inline(always)]
-    unsafe fn no_sum() -> Self::Sum {
+    unsafe fn zero_sum() -> Self::Sum {
         // SAFETY: AVX-512F exists.
         unsafe { (_mm512_setzero_pd(), _mm512_setzero_pd()) }
     }
@@ -63,7 +63,7 @@ unsafe impl Lanes for F32x16 {
         }
     }
     #[inline(always)]
-    unsafe fn total(sum: Self::Sum) -> f64 {
+    unsafe fn reduce_sum(sum: Self::Sum) -> f64 {
         // SAFETY: AVX-512F exists.
         unsafe { _mm512_reduce_add_pd(_mm512_add_pd(sum.0, sum.1)) }
     }

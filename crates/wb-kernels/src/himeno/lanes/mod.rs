@@ -31,8 +31,8 @@ pub(super) unsafe trait Lanes: Copy {
     /// `self × factor + term`, fused where the instruction set can.
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self;
 
-    unsafe fn no_sum() -> Self::Sum;
+    unsafe fn zero_sum() -> Self::Sum;
     /// `sum + self²`, each lane in 64 bits.
     unsafe fn add_squares(self, sum: Self::Sum) -> Self::Sum;
-    unsafe fn total(sum: Self::Sum) -> f64;
+    unsafe fn reduce_sum(sum: Self::Sum) -> f64;
 }

@@ -44,7 +44,7 @@ unsafe impl Lanes for F32x1 {
         Self(single(single(self.0 * factor.0) + term.0))
     }
     #[inline(always)]
-    unsafe fn no_sum() -> f64 {
+    unsafe fn zero_sum() -> f64 {
         0.0
     }
     #[inline(always)]
@@ -53,7 +53,7 @@ unsafe impl Lanes for F32x1 {
         sum + double(wide * wide)
     }
     #[inline(always)]
-    unsafe fn total(sum: f64) -> f64 {
+    unsafe fn reduce_sum(sum: f64) -> f64 {
         sum
     }
 }

@@ -48,7 +48,7 @@ unsafe impl Lanes for F32x4 {
         unsafe { Self(_mm_add_ps(_mm_mul_ps(self.0, factor.0), term.0)) }
     }
     #[inline(always)]
-    unsafe fn no_sum() -> Self::Sum {
+    unsafe fn zero_sum() -> Self::Sum {
         // SAFETY: SSE2 exists.
         unsafe { (_mm_setzero_pd(), _mm_setzero_pd()) }
     }
@@ -62,7 +62,7 @@ unsafe impl Lanes for F32x4 {
         }
     }
     #[inline(always)]
-    unsafe fn total(sum: Self::Sum) -> f64 {
+    unsafe fn reduce_sum(sum: Self::Sum) -> f64 {
         // SAFETY: SSE2 exists.
         unsafe {
             let both = _mm_add_pd(sum.0, sum.1);

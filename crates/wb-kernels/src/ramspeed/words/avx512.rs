@@ -52,7 +52,7 @@ unsafe impl Words for Words8 {
         unsafe { Self::bits(_mm512_fmadd_pd(self.floating(), factor.floating(), term.floating())) }
     }
     #[inline(always)]
-    unsafe fn total(self) -> u64 {
+    unsafe fn reduce_sum(self) -> u64 {
         // SAFETY: both are 512 bits of plain data.
         let words: [u64; 8] = unsafe { std::mem::transmute(self.0) };
         words.into_iter().fold(0, u64::wrapping_add)

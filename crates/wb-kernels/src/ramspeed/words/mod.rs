@@ -35,5 +35,5 @@ pub(super) unsafe trait Words: Copy {
     /// `self × factor + term`, fused where the instruction set can.
     unsafe fn mul_add_floating(self, factor: Self, term: Self) -> Self;
     /// Wrapping sum of the words.
-    unsafe fn total(self) -> u64;
+    unsafe fn reduce_sum(self) -> u64;
 }

@@ -65,7 +65,7 @@ unsafe impl Words for Word {
         Self(double(double(self.floating() * factor.floating()) + term.floating()).to_bits())
     }
     #[inline(always)]
-    unsafe fn total(self) -> u64 {
+    unsafe fn reduce_sum(self) -> u64 {
         self.0
     }
 }

@@ -52,7 +52,7 @@ unsafe impl Words for Words2 {
         unsafe { self.mul_floating(factor).add_floating(term) }
     }
     #[inline(always)]
-    unsafe fn total(self) -> u64 {
+    unsafe fn reduce_sum(self) -> u64 {
         // SAFETY: both are 128 bits of plain data.
         let words: [u64; 2] = unsafe { std::mem::transmute(self.0) };
         words.into_iter().fold(0, u64::wrapping_add)

@@ -16,15 +16,15 @@ use crate::engine::{
     event_loop::{self, GroupStrands},
     executor::{self, GroupMetrics},
     plan::GroupPlan,
+    protocol::{
+        Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
+    },
     raw_log::{self, RawLog, RawLogReader},
     strand::{
         Signals, Strand, StrandConfig,
         files::{self, FileLists},
     },
     tally::LiveCounters,
-    protocol::{
-        Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
-    },
 };
 use crate::language::FlowopAction;
 use crate::transport::{

@@ -11,8 +11,8 @@ use super::{
 use crate::engine::{
     clock::{self, Nanos},
     plan::{ByteTotal, Executions, FlowopPlan},
-    random::RandomKey,
     protocol::Side,
+    random::RandomKey,
 };
 use crate::language::MessageSize;
 

@@ -1,8 +1,8 @@
 //! How a run ended.
 
 use crate::engine::{
-    report::EngineReport,
     protocol::{EngineError, ExecutorKind},
+    report::EngineReport,
 };
 
 /// How a run ended.

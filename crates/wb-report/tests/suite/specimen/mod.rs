@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cell::{Made, Noise};
 use wb_model::{Metric, System, Unit};
 use wb_report::page::{Command, Extras, Series};
-use wb_study::result::{Answer, Curve, EnvironmentChange, Line, NestedLatency, NestedRow, Point, RunInfo, Study};
+use wb_study::result::{Conclusion, Curve, EnvironmentChange, Line, NestedLatency, NestedRow, Point, RunInfo, Study};
 
 /// The study.
 pub(crate) fn study() -> Study {
@@ -95,7 +95,7 @@ pub(crate) fn study() -> Study {
                 .partial(4, 6)
                 .done(),
         ],
-        answers: vec![Answer {
+        answers: vec![Conclusion {
             test: "ramspeed".into(),
             name: "last-level cache".into(),
             value: 33_554_432.0,

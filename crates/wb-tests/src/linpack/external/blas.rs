@@ -12,7 +12,7 @@ pub enum Blas {
         /// The file that it gets, links followed.
         file: PathBuf,
         /// What that file is.
-        family: Family,
+        family: BlasFamily,
     },
     /// The program asks for a library that is not there.
     NotFound {
@@ -25,7 +25,7 @@ pub enum Blas {
 
 /// An implementation of BLAS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum BlasFamily {
     /// OpenBLAS.
     OpenBlas,
     /// Intel oneMKL.
@@ -61,7 +61,7 @@ const LIBRARIES: [&str; 12] = [
 /// Where several libraries define BLAS, the first wins, as it does for the dynamic linker.
 #[must_use]
 pub fn resolve(ldd: &str, real_path: impl Fn(&Path) -> Option<PathBuf>) -> Blas {
-    let Some((soname, target)) = ldd.lines().filter_map(dependency).find(|(soname, _)| is_blas(soname)) else {
+    let Some((soname, target)) = ldd.lines().filter_map(parse_dependency).find(|(soname, _)| is_blas(soname)) else {
         return Blas::BuiltIn;
     };
     let soname = soname.to_owned();
@@ -69,14 +69,14 @@ pub fn resolve(ldd: &str, real_path: impl Fn(&Path) -> Option<PathBuf>) -> Blas 
         None => Blas::NotFound { soname },
         Some(path) => {
             let file = real_path(path).unwrap_or_else(|| path.to_owned());
-            let family = Family::of(&file);
+            let family = BlasFamily::detect(&file);
             Blas::Shared { soname, file, family }
         }
     }
 }
 
 /// `libblas.so.3 => /lib/libblas.so.3 (0x00007f…)`, `libblas.so.3 => not found`.
-fn dependency(line: &str) -> Option<(&str, Option<&Path>)> {
+fn parse_dependency(line: &str) -> Option<(&str, Option<&Path>)> {
     let (soname, target) = line.trim().split_once(" => ")?;
     let path = target.rsplit_once(" (").map_or(target, |(path, _)| path).trim();
     Some((soname, path.starts_with('/').then(|| Path::new(path))))
@@ -87,11 +87,11 @@ fn is_blas(soname: &str) -> bool {
     LIBRARIES.contains(&name) || name.starts_with("libmkl_intel_")
 }
 
-impl Family {
+impl BlasFamily {
     /// By the names of a file and the folder it lies in (Debian keeps `libblas.so.3` in a folder
     /// named after the implementation).
     #[must_use]
-    pub fn of(file: &Path) -> Self {
+    pub fn detect(file: &Path) -> Self {
         let names: Vec<String> =
             file.iter().rev().take(2).map(|name| name.to_string_lossy().to_ascii_lowercase()).collect();
         let any = |part: &str| names.iter().any(|name| name.contains(part));
@@ -127,7 +127,7 @@ mod tests {
             Blas::Shared {
                 soname: "libblas.so.3".into(),
                 file: PathBuf::from(folder).join("libblas.so.3"),
-                family: Family::OpenBlas,
+                family: BlasFamily::OpenBlas,
             }
         );
     }
@@ -147,14 +147,14 @@ mod tests {
     #[test]
     fn implementations_are_told_by_file_and_folder() {
         for (file, family) in [
-            ("/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0", Family::Reference),
-            ("/usr/lib/x86_64-linux-gnu/atlas/libblas.so.3.10.3", Family::Atlas),
-            ("/usr/lib/x86_64-linux-gnu/blis-pthread/libblas.so.3", Family::Blis),
-            ("/opt/intel/mkl/lib/libmkl_rt.so.2", Family::Mkl),
-            ("/usr/lib64/libopenblasp-r0.3.21.so", Family::OpenBlas),
-            ("/usr/local/lib/libblas.so.3", Family::Unknown),
+            ("/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0", BlasFamily::Reference),
+            ("/usr/lib/x86_64-linux-gnu/atlas/libblas.so.3.10.3", BlasFamily::Atlas),
+            ("/usr/lib/x86_64-linux-gnu/blis-pthread/libblas.so.3", BlasFamily::Blis),
+            ("/opt/intel/mkl/lib/libmkl_rt.so.2", BlasFamily::Mkl),
+            ("/usr/lib64/libopenblasp-r0.3.21.so", BlasFamily::OpenBlas),
+            ("/usr/local/lib/libblas.so.3", BlasFamily::Unknown),
         ] {
-            assert_eq!(Family::of(Path::new(file)), family, "{file}");
+            assert_eq!(BlasFamily::detect(Path::new(file)), family, "{file}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The figures of a whole summary by the names that hpcc gives them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary(BTreeMap<String, Entry>);
+pub struct HpccSummary(BTreeMap<String, Entry>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
@@ -27,7 +27,7 @@ pub mod name {
     pub const SINGLE_STREAM_TRIAD: &str = "SingleSTREAM_Triad";
 }
 
-impl Summary {
+impl HpccSummary {
     /// The figure of a name.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Summary {
 ///
 /// # Errors
 /// The summary is not there, has no end, or has a line that is no `name=value`.
-pub fn parse(output: &str) -> Result<Summary, OutputError> {
+pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
     let mut lines = output.lines().enumerate();
     if !lines.any(|(_, line)| line.trim() == "Begin of Summary section.") {
         return Err(OutputError::Missing { what: "summary section of hpcc" });
@@ -73,7 +73,7 @@ pub fn parse(output: &str) -> Result<Summary, OutputError> {
     let mut entries = BTreeMap::new();
     for (index, line) in lines {
         if line.trim() == "End of Summary section." {
-            return Ok(Summary(entries));
+            return Ok(HpccSummary(entries));
         }
         let (name, value) =
             line.split_once('=').ok_or_else(|| OutputError::line(index, "`name=value` of hpcc's summary", line))?;

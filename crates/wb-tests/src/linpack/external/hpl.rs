@@ -1,10 +1,10 @@
 //! What HPL prints (HPL.out or standard output), and hpcc within its own output.
 
-use super::{OutputError, consistent};
+use super::{OutputError, check_consistent};
 
 /// One solved system.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Solve {
+pub struct HplResult {
     /// The variant as HPL encodes it, such as `WR11C2R4`.
     pub variant: String,
     /// Equations.
@@ -18,19 +18,19 @@ pub struct Solve {
     /// 10⁹ operations per second.
     pub gflops: f64,
     /// Its residual checks: one since HPL 2, three before.
-    pub checks: Vec<Check>,
+    pub checks: Vec<ResidualCheck>,
 }
 
 /// One residual check.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Check {
+pub struct ResidualCheck {
     /// The scaled residual.
     pub residual: f64,
     /// Whether HPL found it small enough.
     pub passed: bool,
 }
 
-impl Solve {
+impl HplResult {
     /// Whether it was checked and every check passed.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -42,16 +42,16 @@ impl Solve {
 ///
 /// # Errors
 /// No result line, a line that begins like one and is none, a check that belongs to none.
-pub fn parse(output: &str) -> Result<Vec<Solve>, OutputError> {
-    let mut solves: Vec<Solve> = Vec::new();
+pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
+    let mut solves: Vec<HplResult> = Vec::new();
     for (index, line) in output.lines().enumerate() {
-        if is_result(line) {
-            let solve = solve(line).ok_or_else(|| OutputError::line(index, "result line of HPL", line))?;
-            consistent(index, solve.size, solve.seconds, 0.01, solve.gflops)?;
+        if is_result_line(line) {
+            let solve = parse_result(line).ok_or_else(|| OutputError::line(index, "result line of HPL", line))?;
+            check_consistent(index, solve.size, solve.seconds, 0.01, solve.gflops)?;
             solves.push(solve);
         } else if let Some((_, verdict)) = line.split_once(")=") {
             let wrong = |expected| OutputError::line(index, expected, line);
-            let check = check(verdict).ok_or_else(|| wrong("residual check of HPL"))?;
+            let check = parse_check(verdict).ok_or_else(|| wrong("residual check of HPL"))?;
             let of = solves.last_mut().ok_or_else(|| wrong("check of a result before it"))?;
             of.checks.push(check);
         }
@@ -63,16 +63,16 @@ pub fn parse(output: &str) -> Result<Vec<Solve>, OutputError> {
 }
 
 /// `WR` for wall time on a row-major grid, `WC` on a column-major one.
-fn is_result(line: &str) -> bool {
+fn is_result_line(line: &str) -> bool {
     let name = line.strip_prefix("WR").or_else(|| line.strip_prefix("WC"));
     name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn solve(line: &str) -> Option<Solve> {
+fn parse_result(line: &str) -> Option<HplResult> {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [variant, size, block, p, q, seconds, gflops] = fields[..] else { return None };
     let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
-    Some(Solve {
+    Some(HplResult {
         variant: variant.to_owned(),
         size: size.parse().ok()?,
         block: block.parse().ok()?,
@@ -84,7 +84,7 @@ fn solve(line: &str) -> Option<Solve> {
 }
 
 /// `   3.38456923e-03 ...... PASSED`
-fn check(verdict: &str) -> Option<Check> {
+fn parse_check(verdict: &str) -> Option<ResidualCheck> {
     let fields: Vec<_> = verdict.split_whitespace().collect();
     let [residual, "......", word] = fields[..] else { return None };
     let passed = match word {
@@ -92,7 +92,7 @@ fn check(verdict: &str) -> Option<Check> {
         "FAILED" => false,
         _ => return None,
     };
-    Some(Check { residual: residual.parse().ok()?, passed })
+    Some(ResidualCheck { residual: residual.parse().ok()?, passed })
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ WC00L2L2          29     1     1     2               0.00             1.9114e-02
         assert_eq!(solves.len(), 2);
         assert_eq!((solves[0].size, solves[0].block, solves[0].grid), (4000, 192, (1, 2)));
         assert_eq!((solves[0].seconds, solves[0].gflops), (0.81, 52.724));
-        assert_eq!(solves[0].checks, [Check { residual: 4.897_116_78e-3, passed: true }]);
+        assert_eq!(solves[0].checks, [ResidualCheck { residual: 4.897_116_78e-3, passed: true }]);
         assert!(solves[0].passed() && !solves[1].passed());
         assert!(solves[1].checks[0].residual.is_nan());
     }

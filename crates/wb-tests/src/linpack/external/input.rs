@@ -29,17 +29,17 @@ pub struct LinTest {
 /// A line break would shift all lines that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} has a line break: give one line")]
-pub struct LineBreak(pub &'static str);
+pub struct LineBreakError(pub &'static str);
 
 impl LinInput {
     /// Checks that each header is one line.
     ///
     /// # Errors
     /// [`LineBreak`] with the parameter's name.
-    pub fn new(header: String, subheader: String, tests: Vec<LinTest>) -> Result<Self, LineBreak> {
+    pub fn new(header: String, subheader: String, tests: Vec<LinTest>) -> Result<Self, LineBreakError> {
         for (name, line) in [("lininput-header", &header), ("lininput-subheader", &subheader)] {
             if line.contains(['\n', '\r']) {
-                return Err(LineBreak(name));
+                return Err(LineBreakError(name));
             }
         }
         Ok(Self { header, subheader, tests })
@@ -48,7 +48,7 @@ impl LinInput {
 
 impl Display for LinInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |number: fn(&LinTest) -> u64| joined(self.tests.iter().map(number));
+        let line = |number: fn(&LinTest) -> u64| join(self.tests.iter().map(number));
         writeln!(f, "{}", self.header)?;
         writeln!(f, "{}", self.subheader)?;
         writeln!(f, "{} # number of tests", self.tests.len())?;
@@ -75,7 +75,7 @@ impl HplInput {
     /// `HPL.dat`, which HPL reads from the folder it runs in.
     #[must_use]
     pub fn hpl_dat(&self) -> String {
-        let grid = |side: fn(&(u64, u64)) -> u64| joined(self.grids.iter().map(side));
+        let grid = |side: fn(&(u64, u64)) -> u64| join(self.grids.iter().map(side));
         let line = |value: &dyn Display, meaning: &str| format!("{value:<12} {meaning}\n");
         [
             "HPLinpack benchmark input file\n".to_owned(),
@@ -83,9 +83,9 @@ impl HplInput {
             line(&"HPL.out", "output file"),
             line(&6, "device out (6=stdout)"),
             line(&self.sizes.len(), "problem sizes (N)"),
-            line(&joined(self.sizes.iter()), "Ns"),
+            line(&join(self.sizes.iter()), "Ns"),
             line(&self.blocks.len(), "block sizes (NB)"),
-            line(&joined(self.blocks.iter()), "NBs"),
+            line(&join(self.blocks.iter()), "NBs"),
             line(&0, "process mapping (0=row-major)"),
             line(&self.grids.len(), "process grids (P x Q)"),
             line(&grid(|grid| grid.0), "Ps"),
@@ -125,7 +125,7 @@ impl HplInput {
     }
 }
 
-fn joined(numbers: impl Iterator<Item = impl Display>) -> String {
+fn join(numbers: impl Iterator<Item = impl Display>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
 }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_header_of_two_lines_is_refused() {
         let refused = LinInput::new("one".into(), "two\nlines".into(), Vec::new());
-        assert_eq!(refused, Err(LineBreak("lininput-subheader")));
+        assert_eq!(refused, Err(LineBreakError("lininput-subheader")));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The table that Intel's xlinpack (MKL's LINPACK for shared memory) prints.
 
-use super::{OutputError, consistent};
+use super::{OutputError, check_consistent};
 
 /// What one run of xlinpack printed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output {
+pub struct XlinpackOutput {
     /// Threads that it says it used.
     pub threads: Option<u32>,
     /// Numbers of equations that it was asked for.
@@ -34,10 +34,10 @@ pub struct Trial {
     pub passed: bool,
 }
 
-impl Output {
+impl XlinpackOutput {
     /// Sizes that were asked for and not run; xlinpack leaves out what memory lacks for.
     #[must_use]
-    pub fn left_out(&self) -> Vec<u64> {
+    pub fn missing_sizes(&self) -> Vec<u64> {
         let ran = |size: &u64| self.trials.iter().any(|trial| trial.size == *size);
         self.requested.iter().copied().filter(|size| !ran(size)).collect()
     }
@@ -49,7 +49,7 @@ const TITLES: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residu
 ///
 /// # Errors
 /// No table, a line in it that is none of its rows, a speed that is not that of its time.
-pub fn parse(output: &str) -> Result<Output, OutputError> {
+pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
     let mut lines = output.lines().enumerate();
     let (mut threads, mut requested) = (None, Vec::new());
     loop {
@@ -69,21 +69,21 @@ pub fn parse(output: &str) -> Result<Output, OutputError> {
     }
     let trials = lines
         .take_while(|(_, line)| !line.trim().is_empty())
-        .map(|(index, line)| trial(index, line))
+        .map(|(index, line)| parse_trial(index, line))
         .collect::<Result<Vec<_>, _>>()?;
     if trials.is_empty() {
         return Err(OutputError::Missing { what: "trial in the table" });
     }
-    Ok(Output { threads, requested, trials })
+    Ok(XlinpackOutput { threads, requested, trials })
 }
 
-fn trial(index: usize, line: &str) -> Result<Trial, OutputError> {
-    let trial = fields(line).ok_or_else(|| OutputError::line(index, "row of xlinpack's table", line))?;
-    consistent(index, trial.size, trial.seconds, 0.001, trial.gflops)?;
+fn parse_trial(index: usize, line: &str) -> Result<Trial, OutputError> {
+    let trial = parse_fields(line).ok_or_else(|| OutputError::line(index, "row of xlinpack's table", line))?;
+    check_consistent(index, trial.size, trial.seconds, 0.001, trial.gflops)?;
     Ok(trial)
 }
 
-fn fields(line: &str) -> Option<Trial> {
+fn parse_fields(line: &str) -> Option<Trial> {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [size, leading_dimension, alignment, seconds, gflops, residual, normalized, check] = fields[..] else {
         return None;
@@ -162,7 +162,7 @@ End of tests
 
     #[test]
     fn a_size_that_was_not_run_is_named() {
-        assert_eq!(parse(SAMPLE).unwrap().left_out(), [90_000]);
+        assert_eq!(parse(SAMPLE).unwrap().missing_sizes(), [90_000]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl OutputError {
 
 /// Checks that a speed is that of `n` equations (2/3 n³ + 3/2 n² operations) in a time that was
 /// rounded to `seconds_step`.
-fn consistent(index: usize, n: u64, seconds: f64, seconds_step: f64, gflops: f64) -> Result<(), OutputError> {
+fn check_consistent(index: usize, n: u64, seconds: f64, seconds_step: f64, gflops: f64) -> Result<(), OutputError> {
     let size = n as f64;
     let operations = size * size * (2.0 / 3.0 * size + 1.5);
     let by_speed = operations / gflops * 1e-9;

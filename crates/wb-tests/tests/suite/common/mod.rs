@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Bytes, Facts, Nanos, Params, Purpose, Validity, Value};
-use wb_tests::attempt::lost;
-use wb_tests::test::placement_of;
-use wb_tests::{Artefacts, Attempt, Failure, Measured, Registry, Site, Test, evaluate};
+use wb_tests::attempt::worker_failure;
+use wb_tests::test::requested_placement;
+use wb_tests::{Artefacts, Attempt, Failure, Measurement, Registry, Test, WorkerContext, evaluate};
 
 /// How long the measured part of a sample takes at least.
 const MIN_TIME: Nanos = Nanos(100_000_000);
@@ -33,7 +33,7 @@ pub(crate) struct Cell {
 /// A sample that was taken and studied.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    pub(crate) measured: Measured,
+    pub(crate) measured: Measurement,
     pub(crate) work: Option<u64>,
     /// What was noticed while it was taken and while it was studied.
     pub(crate) findings: Vec<String>,
@@ -105,12 +105,12 @@ impl Cell {
     /// Takes a sample of so much work.
     pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
         let mut attempt = Attempt::new(self.site().await?, Purpose::Sample, 0, self.min_time, work);
-        attempt.stdout_room = self.stdout_room;
-        let mut prepared = self.test.prepare(&self.params, &attempt.site).await?;
+        attempt.stdout_limit = self.stdout_room;
+        let mut prepared = self.test.prepare(&self.params, &attempt.context).await?;
         let sampled = self.test.sample(&self.params, &mut prepared, &mut attempt).await;
-        let cleaned = self.test.cleanup(&self.params, prepared, &attempt.site).await;
+        let cleaned = self.test.cleanup(&self.params, prepared, &attempt.context).await;
         let (site, record) = attempt.into_parts();
-        site.group.teardown().await.map_err(lost)?;
+        site.group.teardown().await.map_err(worker_failure)?;
         sampled?;
         cleaned?;
         let folder = tempfile::tempdir().unwrap();
@@ -125,10 +125,10 @@ impl Cell {
         Ok(Sample { measured, work: record.work, findings, folder })
     }
 
-    async fn site(&self) -> Result<Site, Failure> {
+    async fn site(&self) -> Result<WorkerContext, Failure> {
         let (_, cancel) = tokio::sync::watch::channel(false);
-        let group = self.worker.group().await.map_err(lost)?;
-        Ok(Site::new(group, self.facts.clone(), placement_of(&self.params).unwrap(), LIMIT, cancel))
+        let group = self.worker.group().await.map_err(worker_failure)?;
+        Ok(WorkerContext::new(group, self.facts.clone(), requested_placement(&self.params).unwrap(), LIMIT, cancel))
     }
 }
 

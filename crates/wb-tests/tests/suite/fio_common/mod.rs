@@ -9,15 +9,15 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 use wb_agent::Worker;
 use wb_model::{Nanos, Params, Placement, Purpose};
-use wb_tests::attempt::lost;
-use wb_tests::{Artefacts, Attempt, Failure, Measured, Site, Test, evaluate};
+use wb_tests::attempt::worker_failure;
+use wb_tests::{Artefacts, Attempt, Failure, Measurement, Test, WorkerContext, evaluate};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// A sample that was taken and studied.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) measured: Measured,
+    pub(crate) measured: Measurement,
     /// What was noticed while it was taken.
     pub(crate) findings: Vec<String>,
     folder: TempDir,
@@ -79,9 +79,9 @@ async fn samples(test: &impl Test, params: &Params, worker: &Worker, count: usiz
     Ok(all)
 }
 
-async fn site(worker: &Worker) -> Result<Site, Failure> {
+async fn site(worker: &Worker) -> Result<WorkerContext, Failure> {
     let (_, cancel) = tokio::sync::watch::channel(false);
-    let facts = Arc::new(worker.facts().await.map_err(lost)?);
-    let group = worker.group().await.map_err(lost)?;
-    Ok(Site::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
+    let facts = Arc::new(worker.facts().await.map_err(worker_failure)?);
+    let group = worker.group().await.map_err(worker_failure)?;
+    Ok(WorkerContext::new(group, facts, Placement::default(), Nanos(120 * SECOND), cancel))
 }

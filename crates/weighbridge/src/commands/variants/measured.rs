@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wb_compare::variants::Measured;
 use wb_plan::Catalogue;
 use wb_study::result::CellResult;
-use wb_tests::{BUILT, BuildInputs, DEFINITION_FILE, DEFINITION_SHA256, Registry};
+use wb_tests::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
 
 use crate::commands::this_programs_hash;
 use crate::error::Error;
@@ -31,9 +31,9 @@ pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measure
         }
     }
     let hashes = cell.provenance.iter().filter_map(|(name, hash)| Some((name.split_once(SHA256)?, hash)));
-    let is_program = |program: &str| program != DEFINITION && !program.starts_with(DEFINITION_FILE);
+    let is_program = |program: &str| program != DEFINITION && !program.starts_with(DEFINITION_FILE_PREFIX);
     for ((program, worker), hash) in hashes.filter(|((program, _), _)| is_program(program)) {
-        let built = program.strip_prefix(BUILT);
+        let built = program.strip_prefix(BUILT_PREFIX);
         let place = if built.is_none() && compilers.iter().any(|compiler| compiler == program) {
             &mut measured.build
         } else {
@@ -42,7 +42,7 @@ pub(super) fn measured(cell: &CellResult, registry: &Registry) -> Result<Measure
         place.insert(format!("{}{worker}", built.unwrap_or(program)), hash.clone());
     }
     let is_to_be_built = !compilers.is_empty() || !params.is_empty();
-    if is_to_be_built && !cell.provenance.keys().any(|name| name.starts_with(BUILT)) {
+    if is_to_be_built && !cell.provenance.keys().any(|name| name.starts_with(BUILT_PREFIX)) {
         measured.programs = BTreeMap::new();
     }
     // The same commands of the same definition call the same programs.

@@ -7,17 +7,17 @@ use serde_json::Value;
 use toml::Spanned;
 use wb_model::{Class, Metric, Unit};
 
-use super::error::{DefinitionError, Fault, Text};
-use super::left::{Left, Place};
-use super::raw::{self, Several};
+use super::error::{DefinitionError, Diagnostic, SourceText};
+use super::raw::{self, Reduction};
+use super::sample_output::{OutputSource, SampleOutput};
 
 /// A metric and where its figure comes from.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct MetricDefinition {
     pub(super) metric: Metric,
     /// Nowhere for a runner, which says its figures itself.
-    pub(super) source: Option<Source>,
-    pub(super) several: Several,
+    pub(super) source: Option<MetricSource>,
+    pub(super) reduction: Reduction,
     pub(super) scale: f64,
     pub(super) units: BTreeMap<String, f64>,
     pub(super) optional: bool,
@@ -25,9 +25,9 @@ pub(super) struct Reading {
 
 /// Where a figure comes from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum MetricSource {
     /// Text that the command left.
-    Found(Place, Way),
+    Output(OutputSource, Extractor),
     /// How long the command ran, in seconds.
     Elapsed,
     /// Work per second that it ran.
@@ -40,49 +40,54 @@ pub(super) enum Source {
 
 /// How a figure is found in a text.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum Extractor {
     Regex(Regex),
     Json(Vec<String>),
 }
 
-impl Reading {
-    pub(super) fn read(text: &Text<'_>, raw: &raw::Metric, is_runner: bool) -> Result<Self, DefinitionError> {
+impl MetricDefinition {
+    pub(super) fn parse(text: &SourceText<'_>, raw: &raw::Metric, is_runner: bool) -> Result<Self, DefinitionError> {
         let name = raw.name.get_ref();
-        let wrong = |fault| text.wrong(raw.name.span(), fault);
+        let wrong = |fault| text.error_at(raw.name.span(), fault);
         if wb_model::TestName::new(name.as_str()).is_err() {
             return Err(wrong(
-                Fault::new(format!("`{name}` is not a name")).with("letters, digits, `_`, `.` and `-` are allowed"),
+                Diagnostic::new(format!("`{name}` is not a name"))
+                    .with_help("letters, digits, `_`, `.` and `-` are allowed"),
             ));
         }
-        let source = source(text, raw)?;
+        let source = parse_source(text, raw)?;
         if is_runner && source.is_some() {
             return Err(wrong(
-                Fault::new(format!("a runner says `{name}` itself")).with("remove where it is read from"),
+                Diagnostic::new(format!("a runner says `{name}` itself")).with_help("remove where it is read from"),
             ));
         }
         if !is_runner && source.is_none() {
-            let fault = Fault::new(format!("nothing says where `{name}` is read from"));
-            return Err(wrong(fault.with("add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss")));
+            let fault = Diagnostic::new(format!("nothing says where `{name}` is read from"));
+            return Err(wrong(
+                fault.with_help("add `regex`, `json`, or `from` with elapsed, rate, cpu-time or max-rss"),
+            ));
         }
         let scale = raw.scale.as_ref().map_or(1.0, |scale| *scale.get_ref());
         if !scale.is_finite() || scale <= 0.0 || raw.units.values().any(|factor| !factor.is_finite() || *factor <= 0.0)
         {
-            return Err(wrong(Fault::new(format!("`{name}` has a factor that is no positive number"))));
+            return Err(wrong(Diagnostic::new(format!("`{name}` has a factor that is no positive number"))));
         }
         let says_unit = match &source {
-            Some(Source::Found(_, Way::Regex(regex))) => regex.capture_names().flatten().any(|name| name == "unit"),
+            Some(MetricSource::Output(_, Extractor::Regex(regex))) => {
+                regex.capture_names().flatten().any(|name| name == "unit")
+            }
             _ => is_runner,
         };
         if !is_runner && says_unit == raw.units.is_empty() {
             return Err(wrong(
-                Fault::new(format!("the unit of `{name}` is captured or converted, but not both"))
-                    .with("a group `(?<unit>…)` needs `units = { \"MiB\" = 1048576 }`, and the other way round"),
+                Diagnostic::new(format!("the unit of `{name}` is captured or converted, but not both"))
+                    .with_help("a group `(?<unit>…)` needs `units = { \"MiB\" = 1048576 }`, and the other way round"),
             ));
         }
         Ok(Self {
-            metric: metric(raw),
+            metric: build_metric(raw),
             source,
-            several: raw.several.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
+            reduction: raw.several.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
             scale,
             units: raw.units.clone(),
             optional: raw.optional,
@@ -95,59 +100,62 @@ impl Reading {
     }
 
     /// The figure in what a command left; none where an optional one is not there. An error says why there is none.
-    pub(super) fn value(&self, source: &Source, left: &Left<'_>) -> Result<Option<f64>, String> {
+    pub(super) fn value(&self, source: &MetricSource, left: &SampleOutput<'_>) -> Result<Option<f64>, String> {
         let found = match source {
-            Source::Elapsed => vec![left.process()?.elapsed],
-            Source::CpuTime => vec![left.process()?.cpu_seconds()],
-            Source::MaxRss => vec![left.process()?.usage.max_rss as f64],
-            Source::Rate => {
+            MetricSource::Elapsed => vec![left.measured_process()?.elapsed],
+            MetricSource::CpuTime => vec![left.measured_process()?.cpu_seconds()],
+            MetricSource::MaxRss => vec![left.measured_process()?.usage.max_rss as f64],
+            MetricSource::Rate => {
                 let work = left.work.ok_or("no work is recorded")?;
-                vec![work as f64 / left.process()?.elapsed]
+                vec![work as f64 / left.measured_process()?.elapsed]
             }
-            Source::Found(place, way) => {
+            MetricSource::Output(place, way) => {
                 let text = left.text(place)?;
-                let found = way.find(&text)?;
-                found.iter().map(|(number, unit)| self.number(number, unit.as_deref())).collect::<Result<_, _>>()?
+                let found = way.extract(&text)?;
+                found
+                    .iter()
+                    .map(|(number, unit)| self.parse_number(number, unit.as_deref()))
+                    .collect::<Result<_, _>>()?
             }
         };
-        self.one_of(found)
+        self.reduce(found)
     }
 
     /// The one figure that several come to.
-    pub(super) fn one_of(&self, found: Vec<f64>) -> Result<Option<f64>, String> {
+    pub(super) fn reduce(&self, found: Vec<f64>) -> Result<Option<f64>, String> {
         let (first, last) = match (found.first(), found.last()) {
             (Some(first), Some(last)) => (*first, *last),
             _ if self.optional => return Ok(None),
             _ => return Err("it is not there".to_owned()),
         };
         let sum: f64 = found.iter().sum();
-        let value = match self.several {
-            Several::Refused if found.len() > 1 => {
+        let value = match self.reduction {
+            Reduction::Refused if found.len() > 1 => {
                 return Err(format!("{} figures match where one was expected", found.len()));
             }
-            Several::Refused | Several::First => first,
-            Several::Last => last,
-            Several::Sum => sum,
-            Several::Mean => sum / found.len() as f64,
-            Several::Min => found.iter().copied().fold(f64::INFINITY, f64::min),
-            Several::Max => found.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Reduction::Refused | Reduction::First => first,
+            Reduction::Last => last,
+            Reduction::Sum => sum,
+            Reduction::Mean => sum / found.len() as f64,
+            Reduction::Min => found.iter().copied().fold(f64::INFINITY, f64::min),
+            Reduction::Max => found.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         };
         Ok(Some(value * self.scale))
     }
 
-    fn number(&self, text: &str, unit: Option<&str>) -> Result<f64, String> {
-        let number: f64 = text.trim().parse().map_err(|_| format!("`{}` is no number", shortened(text)))?;
+    fn parse_number(&self, text: &str, unit: Option<&str>) -> Result<f64, String> {
+        let number: f64 = text.trim().parse().map_err(|_| format!("`{}` is no number", truncate(text)))?;
         if !number.is_finite() {
             return Err(format!("it is {number}"));
         }
         match unit {
             None => Ok(number),
-            Some(unit) => self.in_unit(number, unit),
+            Some(unit) => self.convert(number, unit),
         }
     }
 
     /// A figure that came with its unit, in the declared one.
-    pub(super) fn in_unit(&self, number: f64, unit: &str) -> Result<f64, String> {
+    pub(super) fn convert(&self, number: f64, unit: &str) -> Result<f64, String> {
         if let Some(factor) = self.units.get(unit) {
             return Ok(number * factor);
         }
@@ -156,11 +164,11 @@ impl Reading {
         }
         let known: Vec<&str> = self.units.keys().map(String::as_str).collect();
         let known = if known.is_empty() { self.metric.unit.as_str().to_owned() } else { known.join(", ") };
-        Err(format!("it is {number} in `{}`, and only {known} is known", shortened(unit)))
+        Err(format!("it is {number} in `{}`, and only {known} is known", truncate(unit)))
     }
 }
 
-fn metric(raw: &raw::Metric) -> Metric {
+fn build_metric(raw: &raw::Metric) -> Metric {
     let name = raw.name.get_ref();
     let mut metric = match raw.class {
         Class::Throughput => Metric::throughput(name, &raw.unit),
@@ -176,75 +184,76 @@ fn metric(raw: &raw::Metric) -> Metric {
     metric
 }
 
-fn source(text: &Text<'_>, raw: &raw::Metric) -> Result<Option<Source>, DefinitionError> {
-    let way = way(text, raw.regex.as_ref(), raw.json.as_ref())?;
-    let place = Place::read(text, raw.from.as_ref(), raw.file.as_ref())?;
+fn parse_source(text: &SourceText<'_>, raw: &raw::Metric) -> Result<Option<MetricSource>, DefinitionError> {
+    let way = parse_extractor(text, raw.regex.as_ref(), raw.json.as_ref())?;
+    let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
     let from = raw.from.as_ref().map(|from| *from.get_ref());
     let process = match from {
-        Some(raw::From::Elapsed) => Some(Source::Elapsed),
-        Some(raw::From::Rate) => Some(Source::Rate),
-        Some(raw::From::CpuTime) => Some(Source::CpuTime),
-        Some(raw::From::MaxRss) => Some(Source::MaxRss),
+        Some(raw::FigureSource::Elapsed) => Some(MetricSource::Elapsed),
+        Some(raw::FigureSource::Rate) => Some(MetricSource::Rate),
+        Some(raw::FigureSource::CpuTime) => Some(MetricSource::CpuTime),
+        Some(raw::FigureSource::MaxRss) => Some(MetricSource::MaxRss),
         _ => None,
     };
     let at = raw.name.span();
     match (process, place, way) {
         (Some(source), _, None) => Ok(Some(source)),
-        (Some(_), _, Some(_)) => {
-            Err(text.wrong(at, Fault::new("this needs no `regex` and no `json`").with("remove them, or `from`")))
-        }
-        (None, place, Some(way)) => Ok(Some(Source::Found(place.unwrap_or(Place::Stdout), way))),
-        (None, Some(_), None) => Err(text.wrong(at, Fault::new("this needs a `regex` or a `json`"))),
+        (Some(_), _, Some(_)) => Err(text
+            .error_at(at, Diagnostic::new("this needs no `regex` and no `json`").with_help("remove them, or `from`"))),
+        (None, place, Some(way)) => Ok(Some(MetricSource::Output(place.unwrap_or(OutputSource::Stdout), way))),
+        (None, Some(_), None) => Err(text.error_at(at, Diagnostic::new("this needs a `regex` or a `json`"))),
         (None, None, None) => Ok(None),
     }
 }
 
-fn way(
-    text: &Text<'_>,
+fn parse_extractor(
+    text: &SourceText<'_>,
     pattern: Option<&Spanned<String>>,
     path: Option<&Spanned<String>>,
-) -> Result<Option<Way>, DefinitionError> {
+) -> Result<Option<Extractor>, DefinitionError> {
     match (pattern, path) {
         (None, None) => Ok(None),
-        (Some(_), Some(path)) => {
-            Err(text.wrong(path.span(), Fault::new("a figure is read by `regex` or by `json`").with("remove one")))
-        }
+        (Some(_), Some(path)) => Err(text.error_at(
+            path.span(),
+            Diagnostic::new("a figure is read by `regex` or by `json`").with_help("remove one"),
+        )),
         (Some(pattern), None) => {
-            let compiled = regex(text, pattern)?;
+            let compiled = compile_regex(text, pattern)?;
             let named = compiled.capture_names().flatten().any(|name| name == "value");
             if !named && compiled.captures_len() != 2 {
-                return Err(text.wrong(
+                return Err(text.error_at(
                     pattern.span(),
-                    Fault::new("the figure is what the one group captures")
-                        .with("put it into `(…)`, or into `(?<value>…)` where there are several groups"),
+                    Diagnostic::new("the figure is what the one group captures")
+                        .with_help("put it into `(…)`, or into `(?<value>…)` where there are several groups"),
                 ));
             }
-            Ok(Some(Way::Regex(compiled)))
+            Ok(Some(Extractor::Regex(compiled)))
         }
         (None, Some(path)) => match path.get_ref().strip_prefix('/') {
             Some(rest) => {
                 let part = |part: &str| part.replace("~1", "/").replace("~0", "~");
-                Ok(Some(Way::Json(rest.split('/').map(part).collect())))
+                Ok(Some(Extractor::Json(rest.split('/').map(part).collect())))
             }
-            None => {
-                Err(text.wrong(path.span(), Fault::new("a JSON path starts with `/`").with("as in `/end/0/bytes`")))
-            }
+            None => Err(text.error_at(
+                path.span(),
+                Diagnostic::new("a JSON path starts with `/`").with_help("as in `/end/0/bytes`"),
+            )),
         },
     }
 }
 
 /// Compiles a regular expression, whose `^` and `$` are those of lines.
-pub(super) fn regex(text: &Text<'_>, pattern: &Spanned<String>) -> Result<Regex, DefinitionError> {
+pub(super) fn compile_regex(text: &SourceText<'_>, pattern: &Spanned<String>) -> Result<Regex, DefinitionError> {
     regex::RegexBuilder::new(pattern.get_ref()).multi_line(true).size_limit(1 << 20).build().map_err(|error| {
         let message = error.to_string();
         let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        text.wrong(pattern.span(), Fault::new(format!("this is no regular expression: {last}")))
+        text.error_at(pattern.span(), Diagnostic::new(format!("this is no regular expression: {last}")))
     })
 }
 
-impl Way {
+impl Extractor {
     /// All figures in a text, each with the unit that it came with.
-    fn find(&self, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
+    fn extract(&self, text: &str) -> Result<Vec<(String, Option<String>)>, String> {
         match self {
             Self::Regex(regex) => {
                 let found = regex.captures_iter(text).filter_map(|captures| {
@@ -258,7 +267,7 @@ impl Way {
                 let json: Value =
                     serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
                 let mut found = Vec::new();
-                walk(&json, path, &mut found);
+                collect_figures(&json, path, &mut found);
                 Ok(found.into_iter().map(|number| (number, None)).collect())
             }
         }
@@ -266,7 +275,7 @@ impl Way {
 }
 
 /// The figures at a path, in which `*` is every element.
-fn walk(json: &Value, path: &[String], found: &mut Vec<String>) {
+fn collect_figures(json: &Value, path: &[String], found: &mut Vec<String>) {
     let Some((step, rest)) = path.split_first() else {
         match json {
             Value::Number(number) => found.push(number.to_string()),
@@ -276,23 +285,23 @@ fn walk(json: &Value, path: &[String], found: &mut Vec<String>) {
         return;
     };
     match json {
-        Value::Array(list) if step == "*" => list.iter().for_each(|one| walk(one, rest, found)),
-        Value::Object(fields) if step == "*" => fields.values().for_each(|one| walk(one, rest, found)),
+        Value::Array(list) if step == "*" => list.iter().for_each(|one| collect_figures(one, rest, found)),
+        Value::Object(fields) if step == "*" => fields.values().for_each(|one| collect_figures(one, rest, found)),
         Value::Array(list) => {
             if let Some(one) = step.parse().ok().and_then(|at: usize| list.get(at)) {
-                walk(one, rest, found);
+                collect_figures(one, rest, found);
             }
         }
         Value::Object(fields) => {
             if let Some(one) = fields.get(step) {
-                walk(one, rest, found);
+                collect_figures(one, rest, found);
             }
         }
         _ => {}
     }
 }
 
-pub(super) fn shortened(text: &str) -> String {
+pub(super) fn truncate(text: &str) -> String {
     const MOST: usize = 60;
     let short: String = text.chars().take(MOST).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }

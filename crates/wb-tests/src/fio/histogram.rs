@@ -12,7 +12,7 @@ const BITS: u32 = 6;
 pub const BINS: usize = 29 << BITS;
 
 /// The least latency of a bin, in nanoseconds.
-fn least(bin: usize) -> u64 {
+fn lower_bound(bin: usize) -> u64 {
     let (group, within) = (bin >> BITS, bin as u64 & ((1 << BITS) - 1));
     match group {
         0 | 1 => bin as u64,
@@ -22,13 +22,13 @@ fn least(bin: usize) -> u64 {
 
 /// The latency, in nanoseconds, that stands for a bin of a row of `count`: the middle of what it covers. None where
 /// fio has no such rows; a coarser row joins neighbouring bins.
-pub fn middle(bin: usize, count: usize) -> Option<u64> {
+pub fn midpoint(bin: usize, count: usize) -> Option<u64> {
     let known = count > 0 && BINS.is_multiple_of(count) && (BINS / count).is_power_of_two();
     if !known || bin >= count {
         return None;
     }
     let joined = BINS / count;
-    Some(least(bin * joined).midpoint(least((bin + 1) * joined)))
+    Some(lower_bound(bin * joined).midpoint(lower_bound((bin + 1) * joined)))
 }
 
 /// Counts by latency in nanoseconds.
@@ -79,19 +79,19 @@ mod tests {
     fn bins_are_those_that_fio_prints() {
         // Read off json+ output and the log of the same run of fio 3.33.
         let printed = [764, 788, 892, 956, 18304, 83456, 152_576, 3_850_240, 11_599_872];
-        let middles: Vec<u64> = (0..BINS).map(|bin| middle(bin, BINS).unwrap()).collect();
+        let middles: Vec<u64> = (0..BINS).map(|bin| midpoint(bin, BINS).unwrap()).collect();
         for latency in printed {
             assert!(middles.contains(&latency), "{latency}");
         }
-        assert_eq!([middle(0, BINS), middle(127, BINS), middle(128, BINS)], [Some(0), Some(127), Some(129)]);
+        assert_eq!([midpoint(0, BINS), midpoint(127, BINS), midpoint(128, BINS)], [Some(0), Some(127), Some(129)]);
         assert!(middles.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
     fn a_coarser_row_joins_bins() {
-        assert_eq!(middle(0, BINS / 4), Some(2));
-        assert_eq!(middle(5, BINS / 64), Some((least(320) + least(384)) / 2));
-        assert_eq!([middle(0, 1216), middle(0, 0), middle(BINS, BINS)], [None, None, None]);
+        assert_eq!(midpoint(0, BINS / 4), Some(2));
+        assert_eq!(midpoint(5, BINS / 64), Some((lower_bound(320) + lower_bound(384)) / 2));
+        assert_eq!([midpoint(0, 1216), midpoint(0, 0), midpoint(BINS, BINS)], [None, None, None]);
     }
 
     #[test]
@@ -111,8 +111,8 @@ mod tests {
             let bin = if latency < 128 { latency as usize } else {
                 ((group as usize + 1) << BITS) + ((latency >> group) as usize & 63)
             };
-            prop_assert!(least(bin) <= latency && latency < least(bin + 1));
-            let middle = middle(bin, BINS).unwrap();
+            prop_assert!(lower_bound(bin) <= latency && latency < lower_bound(bin + 1));
+            let middle = midpoint(bin, BINS).unwrap();
             prop_assert!(middle.abs_diff(latency) as f64 <= latency as f64 / 128.0 + 1.0);
         }
     }

@@ -1,19 +1,19 @@
 //! Our own kernel.
 
-use wb_kernels::linpack::{Config, Report, bytes_needed};
+use wb_kernels::linpack::{Config, Report, required_bytes};
 use wb_kernels::{Isa, Work};
 use wb_model::outcome::Gate;
 use wb_model::{Facts, Placement};
 
-use super::{Params, Solution, elapsed, operations, values};
-use crate::{Artefacts, Attempt, Failure, Measured, Rejected, native};
+use super::{Params, Solution, operations, process_seconds, summarize_solutions};
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, native};
 
 fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> Config {
     Config {
         n: params.size(),
         leading_dimension: params.leading_dimension() as usize,
         alignment: params.alignment_values as usize * 1024,
-        cpus: native::cpus(params.threads.unwrap_or(1), placement, facts),
+        cpus: native::thread_cpus(params.threads.unwrap_or(1), placement, facts),
         huge_pages: native::huge_pages(placement),
         seed: 0,
         work,
@@ -24,21 +24,21 @@ fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> 
 /// Why it cannot be measured on such a machine.
 pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
     let config = config(params, placement, facts, Work::Iterations(1));
-    native::lacks(params.isa, facts)
-        .or_else(|| native::too_many(params.threads, facts))
-        .or_else(|| native::too_large(bytes_needed(&config), facts))
+    native::unsupported_isa(params.isa, facts)
+        .or_else(|| native::unsupported_threads(params.threads, facts))
+        .or_else(|| native::unsupported_memory(required_bytes(&config), facts))
 }
 
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
-    let work = params.trials().map_or_else(|| native::work(attempt), Work::Iterations);
-    let config = config(params, &attempt.site.placement, &attempt.site.facts, work);
-    attempt.keep("config.json", serde_json::to_vec(&config).unwrap_or_default());
+    let work = params.trials().map_or_else(|| native::requested_work(attempt), Work::Iterations);
+    let config = config(params, &attempt.context.placement, &attempt.context.facts, work);
+    attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
     let report: Report = native::exec(attempt, "linpack", &config).await?;
-    attempt.worked(report.repeats.len() as u64);
+    attempt.record_work(report.repeats.len() as u64);
     Ok(())
 }
 
-pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let config: Config = artefacts.json("config.json")?;
     let report: Report = native::report(artefacts)?;
     let operations = operations(config.n);
@@ -50,7 +50,7 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, 
         Work::Iterations(repeats) => repeats,
         Work::Seconds(_) => solutions.len().max(1) as u64,
     };
-    let mut measured = values(&solutions, wanted, elapsed(artefacts, native::REPORT)?);
+    let mut measured = summarize_solutions(&solutions, wanted, process_seconds(artefacts, native::REPORT)?);
     let by_time = measured.values["throughput/gflops"];
     measured.require((report.gflops / by_time - 1.0).abs() < 1e-6, Gate::Possible, || {
         format!("{} GFLOPS, and the times make {by_time}", report.gflops)
@@ -58,9 +58,9 @@ pub(super) fn study(params: &Params, artefacts: &Artefacts) -> Result<Measured, 
     let asked = (params.isa, params.threads.map(|threads| threads as usize));
     let done = (Some(report.isa), Some(report.threads));
     measured.require(asked == done, Gate::Work, || format!("{asked:?} was asked for, {done:?} was done"));
-    native::residency(&mut measured, report.residency, config.huge_pages);
-    measured.explain("isa", report.isa);
-    measured.explain("solutions", solutions.len());
+    native::record_residency(&mut measured, report.residency, config.huge_pages);
+    measured.add_provenance("isa", report.isa);
+    measured.add_provenance("solutions", solutions.len());
     Ok(measured)
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
-    use crate::testing::{folder, invalid_by};
+    use crate::testing::{artefact_folder, failed_gate};
 
     const CONFIG: &str =
         r#"{"n":1000,"leading-dimension":1000,"alignment":4096,"cpus":[0],"work":{"iterations":2},"isa":"avx2"}"#;
@@ -82,10 +82,10 @@ mod tests {
         )
     }
 
-    fn study(report: &str) -> Result<Measured, Rejected> {
+    fn study(report: &str) -> Result<Measurement, Rejection> {
         let files = [("config.json", CONFIG), ("report.stdout", report), ("report.process.json", PROCESS)];
         let params = Params { threads: Some(1), isa: Some(Isa::Avx2), ..Params::default() };
-        super::study(&params, &Artefacts::new(folder(&files).path()))
+        super::study(&params, &Artefacts::new(artefact_folder(&files).path()))
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         ] {
             let changed = report().replace(from, to);
             assert_ne!(changed, report());
-            assert_eq!(invalid_by(&study(&changed).unwrap()), Some(gate), "{from} → {to}");
+            assert_eq!(failed_gate(&study(&changed).unwrap()), Some(gate), "{from} → {to}");
         }
     }
 

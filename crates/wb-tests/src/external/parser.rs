@@ -4,13 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use wb_model::{Class, Gate, TestName};
 
-use super::{Event, PROTOCOL};
+use super::{PROTOCOL, RunnerEvent};
 
 /// Everything that a runner said of a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Said {
+pub struct RunnerReport {
     /// Its figures, in the order it said them.
-    pub metrics: Vec<Figure>,
+    pub metrics: Vec<RunnerMetric>,
     /// What it checked.
     pub checks: Vec<RunnerCheck>,
     /// What it noticed.
@@ -25,7 +25,7 @@ pub struct Said {
 
 /// A figure that a runner measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct RunnerMetric {
     /// The metric's class.
     pub class: Class,
     /// The metric's name.
@@ -54,7 +54,7 @@ pub struct RunnerCheck {
 pub enum ProtocolError {
     /// A line that is no event.
     #[error("line {line} of the runner is no event of the protocol: {why}")]
-    NoEvent {
+    InvalidEvent {
         /// Which line, from 1.
         line: usize,
         /// What is wrong with it.
@@ -62,7 +62,7 @@ pub enum ProtocolError {
     },
     /// The first line is not its greeting.
     #[error("the runner does not begin with an event `hello`")]
-    NoHello,
+    MissingHello,
     /// A runner of another version.
     #[error("the runner speaks version {theirs} of the protocol, this program version {PROTOCOL}")]
     Version {
@@ -77,7 +77,7 @@ pub enum ProtocolError {
     },
     /// Its output ends without a last word.
     #[error("the runner ended without an event `done`, after {lines} lines")]
-    NotDone {
+    MissingDone {
         /// How many lines it wrote.
         lines: usize,
     },
@@ -93,16 +93,16 @@ pub enum ProtocolError {
 ///
 /// # Errors
 /// When it says anything that the protocol does not have, or that the sample could not be taken.
-pub fn said(output: &str) -> Result<Said, ProtocolError> {
+pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let lines = output.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
-    match lines.next().map(|(line, text)| event(line, text)) {
-        Some(Ok(Event::Hello { protocol: PROTOCOL })) => {}
-        Some(Ok(Event::Hello { protocol: theirs })) => return Err(ProtocolError::Version { theirs }),
+    match lines.next().map(|(line, text)| parse_event(line, text)) {
+        Some(Ok(RunnerEvent::Hello { protocol: PROTOCOL })) => {}
+        Some(Ok(RunnerEvent::Hello { protocol: theirs })) => return Err(ProtocolError::Version { theirs }),
         Some(Err(error)) => return Err(error),
-        _ => return Err(ProtocolError::NoHello),
+        _ => return Err(ProtocolError::MissingHello),
     }
-    let mut said = Said::default();
+    let mut said = RunnerReport::default();
     let mut is_done = false;
     let mut count = 1;
     for (line, text) in lines {
@@ -110,37 +110,39 @@ pub fn said(output: &str) -> Result<Said, ProtocolError> {
             return Err(ProtocolError::AfterDone { line });
         }
         count += 1;
-        match event(line, text)? {
-            Event::Done => is_done = true,
-            Event::Failed { reason } => return Err(ProtocolError::Failed { reason }),
-            event => said.add(event).map_err(|why| ProtocolError::NoEvent { line, why })?,
+        match parse_event(line, text)? {
+            RunnerEvent::Done => is_done = true,
+            RunnerEvent::Failed { reason } => return Err(ProtocolError::Failed { reason }),
+            event => said.add(event).map_err(|why| ProtocolError::InvalidEvent { line, why })?,
         }
     }
-    if is_done { Ok(said) } else { Err(ProtocolError::NotDone { lines: count }) }
+    if is_done { Ok(said) } else { Err(ProtocolError::MissingDone { lines: count }) }
 }
 
-fn event(line: usize, text: &str) -> Result<Event, ProtocolError> {
-    serde_json::from_str(text).map_err(|error| ProtocolError::NoEvent { line, why: error.to_string() })
+fn parse_event(line: usize, text: &str) -> Result<RunnerEvent, ProtocolError> {
+    serde_json::from_str(text).map_err(|error| ProtocolError::InvalidEvent { line, why: error.to_string() })
 }
 
-impl Said {
-    fn add(&mut self, event: Event) -> Result<(), String> {
+impl RunnerReport {
+    fn add(&mut self, event: RunnerEvent) -> Result<(), String> {
         match event {
-            Event::Metric { class, name, value, unit } => self.metrics.push(Figure { class, name, value, unit }),
-            Event::Check { name, passed, gate, figures } => {
+            RunnerEvent::Metric { class, name, value, unit } => {
+                self.metrics.push(RunnerMetric { class, name, value, unit })
+            }
+            RunnerEvent::Check { name, passed, gate, figures } => {
                 self.checks.push(RunnerCheck { name, passed, gate, figures });
             }
-            Event::Finding { text } => self.findings.push(text),
-            Event::Probe { done, seconds } => once(&mut self.probe, (done, seconds), "probe")?,
-            Event::Work { done, seconds } => once(&mut self.work, (done, seconds), "work")?,
-            Event::Artefact { name, text, base64 } => {
+            RunnerEvent::Finding { text } => self.findings.push(text),
+            RunnerEvent::Probe { done, seconds } => set_once(&mut self.probe, (done, seconds), "probe")?,
+            RunnerEvent::Work { done, seconds } => set_once(&mut self.work, (done, seconds), "work")?,
+            RunnerEvent::Artefact { name, text, base64 } => {
                 TestName::new(name.as_str()).map_err(|error| error.to_string())?;
                 if self.artefacts.iter().any(|(known, _)| *known == name) {
                     return Err(format!("the artefact `{name}` is given twice"));
                 }
-                self.artefacts.push((name, content(text, base64)?));
+                self.artefacts.push((name, decode_content(text, base64)?));
             }
-            Event::Hello { .. } | Event::Failed { .. } | Event::Done => {
+            RunnerEvent::Hello { .. } | RunnerEvent::Failed { .. } | RunnerEvent::Done => {
                 return Err("it can only stand at the beginning or the end".to_owned());
             }
         }
@@ -148,14 +150,14 @@ impl Said {
     }
 }
 
-fn once<T>(slot: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
+fn set_once<T>(slot: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(format!("`{what}` is said twice")),
     }
 }
 
-fn content(text: Option<String>, base64: Option<String>) -> Result<Vec<u8>, String> {
+fn decode_content(text: Option<String>, base64: Option<String>) -> Result<Vec<u8>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(text.into_bytes()),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|error| format!("it is not in base 64: {error}")),
@@ -171,8 +173,8 @@ mod tests {
 
     const HELLO: &str = r#"{"event":"hello","protocol":1}"#;
 
-    fn after_hello(lines: &str) -> Result<Said, ProtocolError> {
-        said(&format!("{HELLO}\n{lines}"))
+    fn after_hello(lines: &str) -> Result<RunnerReport, ProtocolError> {
+        parse_output(&format!("{HELLO}\n{lines}"))
     }
 
     #[test]
@@ -195,11 +197,11 @@ mod tests {
 
     #[test]
     fn whatever_else_is_said_is_an_error_of_its_own() {
-        let error = |output: &str| said(output).unwrap_err();
-        assert_eq!(error(""), ProtocolError::NoHello);
-        assert_eq!(error(r#"{"event":"done"}"#), ProtocolError::NoHello);
+        let error = |output: &str| parse_output(output).unwrap_err();
+        assert_eq!(error(""), ProtocolError::MissingHello);
+        assert_eq!(error(r#"{"event":"done"}"#), ProtocolError::MissingHello);
         assert_eq!(error(r#"{"event":"hello","protocol":2}"#), ProtocolError::Version { theirs: 2 });
-        assert_eq!(error(HELLO), ProtocolError::NotDone { lines: 1 });
+        assert_eq!(error(HELLO), ProtocolError::MissingDone { lines: 1 });
         let failed = after_hello(r#"{"event":"failed","reason":"no disk"}"#).unwrap_err();
         assert_eq!(failed.to_string(), "the runner could not take the sample: no disk");
         let late = after_hello("{\"event\":\"done\"}\n{\"event\":\"done\"}").unwrap_err();
@@ -220,7 +222,7 @@ mod tests {
             (HELLO, "only stand at the beginning"),
         ] {
             let error = after_hello(line).unwrap_err();
-            assert!(matches!(error, ProtocolError::NoEvent { line: 2, .. }), "{error}");
+            assert!(matches!(error, ProtocolError::InvalidEvent { line: 2, .. }), "{error}");
             assert!(error.to_string().contains(part), "{error}");
         }
         let twice = r#"{"event":"artefact","name":"x","text":""}"#;
@@ -230,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_output_panics(output: String) {
-            let _ = said(&output);
+            let _ = parse_output(&output);
             let _ = after_hello(&output);
         }
 
@@ -239,7 +241,7 @@ mod tests {
             let mut output: Vec<char> = format!("{HELLO}\n{{\"event\":\"work\",\"done\":3}}\n{{\"event\":\"done\"}}").chars().collect();
             let at = at % output.len();
             output[at] = with;
-            let _ = said(&output.into_iter().collect::<String>());
+            let _ = parse_output(&output.into_iter().collect::<String>());
         }
     }
 }

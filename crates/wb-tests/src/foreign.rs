@@ -11,19 +11,19 @@ use wb_model::{Declaration, Facts, Metric, Nanos, Params, Requirement, Scope, Va
 use wb_stats::Rule;
 
 use crate::declarative::DefinitionError;
-use crate::evaluate::judge;
+use crate::evaluate::check_metric;
 use crate::test::AnyPrepared;
-use crate::{Answer, Artefacts, Attempt, Failure, Measured, Rejected, Site, Solved, Test};
+use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, Test, WorkerContext};
 
 /// A test whose samples another program took. Every sample says itself what its figures are.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ForeignTest {
     test: ImportedTest,
     /// As it was written.
     text: String,
 }
 
-impl Imported {
+impl ForeignTest {
     /// Reads a definition; none where the text defines a test of another kind. `file` is what messages call it.
     ///
     /// # Errors
@@ -50,13 +50,13 @@ impl Imported {
         Self::parse(&path.display().to_string(), &std::fs::read_to_string(path).map_err(unreadable)?)
     }
 
-    fn cannot_run(&self) -> String {
+    fn refusal(&self) -> String {
         format!("its samples come from files of the format {}: `weighbridge import` takes them", self.test.imported)
     }
 }
 
 #[async_trait]
-impl Test for Imported {
+impl Test for ForeignTest {
     fn declaration(&self) -> Declaration {
         let ImportedTest { name, summary, version, .. } = self.test.clone();
         Declaration { name, summary, version, params: Vec::new(), scope: Scope::Sample, requires: Vec::new() }
@@ -75,7 +75,7 @@ impl Test for Imported {
     }
 
     fn unsupported(&self, _params: &Params, _facts: &Facts) -> Option<String> {
-        Some(self.cannot_run())
+        Some(self.refusal())
     }
 
     fn rule(&self, _params: &Params) -> Option<Rule> {
@@ -91,29 +91,29 @@ impl Test for Imported {
         Vec::new()
     }
 
-    async fn prepare(&self, _params: &Params, _site: &Site) -> Result<AnyPrepared, Failure> {
-        Err(Failure::refused(self.cannot_run()))
+    async fn prepare(&self, _params: &Params, _site: &WorkerContext) -> Result<AnyPrepared, Failure> {
+        Err(Failure::refused(self.refusal()))
     }
 
     async fn sample(&self, _params: &Params, _: &mut AnyPrepared, _attempt: &mut Attempt) -> Result<(), Failure> {
-        Err(Failure::refused(self.cannot_run()))
+        Err(Failure::refused(self.refusal()))
     }
 
-    async fn cleanup(&self, _params: &Params, _prepared: AnyPrepared, _site: &Site) -> Result<(), Failure> {
+    async fn cleanup(&self, _params: &Params, _prepared: AnyPrepared, _site: &WorkerContext) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measured, Rejected> {
+    fn study(&self, _params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let ImportedSample { readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
-        let mut measured = Measured { seconds, findings, provenance, ..Measured::default() };
+        let mut measured = Measurement { seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
             measured.set(reading.metric.class, &reading.metric.name, reading.value);
         }
-        readings.iter().for_each(|reading| judge(&mut measured, &reading.metric));
+        readings.iter().for_each(|reading| check_metric(&mut measured, &reading.metric));
         Ok(measured)
     }
 
-    fn solve(&self, _cells: &[Solved<'_>]) -> Vec<Answer> {
+    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }
 }
@@ -127,7 +127,7 @@ mod tests {
 
     const TEXT: &str = "name = \"fio-json\"\nsummary = \"s\"\nversion = 1\nimported = \"fio\"\n";
 
-    fn studied(readings: Vec<(Metric, f64)>) -> Measured {
+    fn studied(readings: Vec<(Metric, f64)>) -> Measurement {
         let folder = tempfile::tempdir().unwrap();
         let sample = ImportedSample {
             origin: Origin { sha256: Sha256::of(b""), place: "jobs/0".to_owned() },
@@ -137,7 +137,7 @@ mod tests {
             provenance: BTreeMap::new(),
         };
         std::fs::write(folder.path().join(ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
-        let test = Imported::parse("f", TEXT).unwrap().unwrap();
+        let test = ForeignTest::parse("f", TEXT).unwrap().unwrap();
         crate::evaluate::evaluate(&test, &Params::new(), &Artefacts::new(folder.path()))
     }
 
@@ -164,11 +164,11 @@ mod tests {
 
     #[test]
     fn a_definition_is_told_from_those_of_other_tests() {
-        assert!(Imported::parse("f", "name = \"x\"\ncommand = [\"true\"]").unwrap().is_none());
-        assert!(Imported::parse("f", "name = ").unwrap().is_none());
-        let wrong = Imported::parse("f", &format!("{TEXT}command = [\"true\"]")).unwrap_err();
+        assert!(ForeignTest::parse("f", "name = \"x\"\ncommand = [\"true\"]").unwrap().is_none());
+        assert!(ForeignTest::parse("f", "name = ").unwrap().is_none());
+        let wrong = ForeignTest::parse("f", &format!("{TEXT}command = [\"true\"]")).unwrap_err();
         assert!(wrong.to_string().starts_with("f:5:1: there is no field `command` here"), "{wrong}");
-        let test = Imported::parse("f", TEXT).unwrap().unwrap();
+        let test = ForeignTest::parse("f", TEXT).unwrap().unwrap();
         assert!(test.unsupported(&Params::new(), &Facts::default()).unwrap().contains("weighbridge import"));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 ///
 /// As `&mut [f64]` is to a line of numbers: it can be lent, and split into rectangles that do not
 /// overlap.
-pub(super) struct Window<'a> {
+pub(super) struct MatrixMut<'a> {
     first: *mut f64,
     rows: usize,
     cols: usize,
@@ -18,9 +18,9 @@ pub(super) struct Window<'a> {
 }
 
 // SAFETY: it is a `&mut` to its elements, and f64 may be sent.
-unsafe impl Send for Window<'_> {}
+unsafe impl Send for MatrixMut<'_> {}
 
-impl<'a> Window<'a> {
+impl<'a> MatrixMut<'a> {
     /// The whole matrix whose column `j` begins at `j × leading_dimension`.
     pub(super) fn new(elements: &'a mut [f64], rows: usize, cols: usize, leading_dimension: usize) -> Self {
         assert!(rows <= leading_dimension && elements.len() >= leading_dimension * cols);
@@ -40,8 +40,8 @@ impl<'a> Window<'a> {
     }
 
     /// Lends all of it.
-    pub(super) fn lend(&mut self) -> Window<'_> {
-        Window { matrix: PhantomData, ..*self }
+    pub(super) fn reborrow(&mut self) -> MatrixMut<'_> {
+        MatrixMut { matrix: PhantomData, ..*self }
     }
 
     /// The rows above `at` and those from it on.
@@ -83,13 +83,13 @@ impl<'a> Window<'a> {
 }
 
 /// A matrix that several threads work on, each on its own part.
-pub(super) struct Shared<'a>(Window<'a>);
+pub(super) struct SharedMatrix<'a>(MatrixMut<'a>);
 
 // SAFETY: shared access gives out elements only through unsafe functions, whose callers keep them apart.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for SharedMatrix<'_> {}
 
-impl<'a> Shared<'a> {
-    pub(super) fn new(matrix: Window<'a>) -> Self {
+impl<'a> SharedMatrix<'a> {
+    pub(super) fn new(matrix: MatrixMut<'a>) -> Self {
         Self(matrix)
     }
 
@@ -97,30 +97,30 @@ impl<'a> Shared<'a> {
     ///
     /// # Safety
     /// Nobody else may hold any of its elements as long as the window lives.
-    pub(super) unsafe fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Window<'_> {
+    pub(super) unsafe fn block_mut(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixMut<'_> {
         assert!(rows.start <= rows.end && rows.end <= self.0.rows);
         assert!(cols.start <= cols.end && cols.end <= self.0.cols);
         let first = self.0.start_of(cols.start).wrapping_add(rows.start);
-        Window { first, rows: rows.len(), cols: cols.len(), ..self.0 }
+        MatrixMut { first, rows: rows.len(), cols: cols.len(), ..self.0 }
     }
 
     /// A rectangle to look at.
     ///
     /// # Safety
     /// Nobody may write any of its elements as long as it lives.
-    pub(super) unsafe fn view(&self, rows: Range<usize>, cols: Range<usize>) -> View<'_> {
+    pub(super) unsafe fn block(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixRef<'_> {
         // SAFETY: nothing can be written through a view.
-        View(unsafe { self.part(rows, cols) })
+        MatrixRef(unsafe { self.block_mut(rows, cols) })
     }
 }
 
 /// A rectangle that others look at too.
-pub(super) struct View<'a>(Window<'a>);
+pub(super) struct MatrixRef<'a>(MatrixMut<'a>);
 
-impl<'a> Deref for View<'a> {
-    type Target = Window<'a>;
+impl<'a> Deref for MatrixRef<'a> {
+    type Target = MatrixMut<'a>;
 
-    fn deref(&self) -> &Window<'a> {
+    fn deref(&self) -> &MatrixMut<'a> {
         &self.0
     }
 }
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn parts_of_a_window_are_the_right_elements() {
         let mut elements: Vec<f64> = (0..20).map(f64::from).collect();
-        let mut matrix = Window::new(&mut elements, 4, 4, 5);
+        let mut matrix = MatrixMut::new(&mut elements, 4, 4, 5);
         assert_eq!(matrix.col(1), [5.0, 6.0, 7.0, 8.0]);
-        let (upper, lower) = matrix.lend().split_rows(1);
+        let (upper, lower) = matrix.reborrow().split_rows(1);
         assert_eq!((upper.col(3), lower.rows()), (&[15.0][..], 3));
         let (mut left, right) = lower.split_cols(2);
         assert_eq!(right.col(0), [11.0, 12.0, 13.0]);
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn parts_of_a_shared_matrix_can_be_written_by_several_threads() {
         let mut elements = vec![0.0; 6 * 8];
-        let shared = Shared::new(Window::new(&mut elements, 5, 8, 6));
+        let shared = SharedMatrix::new(MatrixMut::new(&mut elements, 5, 8, 6));
         std::thread::scope(|scope| {
             for part in 0..4 {
                 let shared = &shared;
                 scope.spawn(move || {
                     // SAFETY: each thread takes two columns of its own.
-                    let mut columns = unsafe { shared.part(1..5, 2 * part..2 * part + 2) };
+                    let mut columns = unsafe { shared.block_mut(1..5, 2 * part..2 * part + 2) };
                     columns.col_mut(1).fill(part as f64);
                 });
             }
@@ -165,6 +165,6 @@ mod tests {
     #[test]
     #[should_panic = "assertion"]
     fn a_window_larger_than_its_matrix_is_refused() {
-        let _ = Window::new(&mut [0.0; 11], 3, 4, 3);
+        let _ = MatrixMut::new(&mut [0.0; 11], 3, 4, 3);
     }
 }

@@ -8,15 +8,15 @@ use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Unit, Validity};
 
 /// With this begins, in the provenance of a sample, the name of a program that the test built: `built affine sha256`.
-pub const BUILT: &str = "built ";
+pub const BUILT_PREFIX: &str = "built ";
 /// The name of the hash of a definition's text in a provenance.
 pub const DEFINITION_SHA256: &str = "definition sha256";
 /// With this begins, in a provenance, the name of a file that a definition names: `file {here}/load.sh sha256`.
-pub const DEFINITION_FILE: &str = "file ";
+pub const DEFINITION_FILE_PREFIX: &str = "file ";
 
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     /// By `CLASS/METRIC`.
     pub values: BTreeMap<String, f64>,
     /// Whether they count.
@@ -27,7 +27,7 @@ pub struct Measured {
     /// Curves, each with its own axes.
     pub curves: Vec<SampleCurve>,
     /// Latencies per second, by kind of operation.
-    pub latencies: Vec<Latencies>,
+    pub latencies: Vec<LatencySeries>,
     /// What was noticed, each in a sentence.
     pub findings: Vec<String>,
     /// Output that has to be the same in every sample of a cell, or a digest of it, by what it is.
@@ -36,7 +36,7 @@ pub struct Measured {
     pub provenance: BTreeMap<String, String>,
 }
 
-impl Default for Measured {
+impl Default for Measurement {
     fn default() -> Self {
         Self {
             values: BTreeMap::new(),
@@ -51,9 +51,9 @@ impl Default for Measured {
     }
 }
 
-impl Measured {
+impl Measurement {
     /// With a value.
-    pub fn with(mut self, class: Class, metric: &str, value: f64) -> Self {
+    pub fn with_value(mut self, class: Class, metric: &str, value: f64) -> Self {
         self.set(class, metric, value);
         self
     }
@@ -83,13 +83,13 @@ impl Measured {
     }
 
     /// Says how long the measured part took.
-    pub fn took(mut self, seconds: f64) -> Self {
+    pub fn with_duration(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self
     }
 
     /// Notes something that may explain the values.
-    pub fn explain(&mut self, what: &str, value: impl ToString) {
+    pub fn add_provenance(&mut self, what: &str, value: impl ToString) {
         self.provenance.insert(what.to_owned(), value.to_string());
     }
 }
@@ -97,14 +97,14 @@ impl Measured {
 /// Why no value could be read out of a sample.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{gate}: {figures}")]
-pub struct Rejected {
+pub struct Rejection {
     /// The question it did not stand up to.
     pub gate: Gate,
     /// The figures that say so.
     pub figures: String,
 }
 
-impl Rejected {
+impl Rejection {
     /// Output that cannot be read.
     pub fn output(figures: impl Into<String>) -> Self {
         Self { gate: Gate::Output, figures: figures.into() }
@@ -126,7 +126,7 @@ pub struct SampleCurve {
 
 /// How long operations of one kind took, second by second.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Latencies {
+pub struct LatencySeries {
     /// Of which operations.
     pub title: String,
     /// One histogram per second: (latency in nanoseconds, operations), latencies ascending.
@@ -135,7 +135,7 @@ pub struct Latencies {
 
 /// What follows from several cells together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct Conclusion {
     /// The cells that it follows from, `PROFILE/TEST/SERIAL`, with `@WORKER` where it is of one of several workers.
     pub test: String,
     /// What it is.

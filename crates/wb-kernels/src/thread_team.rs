@@ -19,27 +19,27 @@ use std::{
 ///
 /// # Panics
 /// Panics when a body does; the other members are released from their barriers first.
-pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&Member<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
+pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
     cpus::check(cpus)?;
     let barrier = Barrier::new(cpus.len());
     let (barrier, body) = (&barrier, &body);
     thread::scope(|scope| {
         let mut members = Vec::with_capacity(cpus.len());
         for (index, &cpu) in cpus.iter().enumerate() {
-            let member = Member { index, count: cpus.len(), barrier };
+            let member = TeamThread { index, count: cpus.len(), barrier };
             let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-                let _guard = Breaks(barrier);
+                let _guard = PoisonOnPanic(barrier);
                 if let Err(error) = cpus::pin(cpu) {
-                    barrier.break_it();
+                    barrier.poison();
                     return Err(error);
                 }
-                barrier.try_wait().map_err(|Broken| abandoned(cpu))?;
+                barrier.try_wait().map_err(|Poisoned| start_aborted(cpu))?;
                 Ok(body(&member))
             });
             match spawned {
                 Ok(handle) => members.push(handle),
                 Err(source) => {
-                    barrier.break_it();
+                    barrier.poison();
                     return Err(Error::Thread { cpu, source });
                 }
             }
@@ -59,13 +59,13 @@ pub fn run<T: Send>(cpus: &[usize], body: impl Fn(&Member<'_>) -> T + Sync) -> R
     })
 }
 
-fn abandoned(cpu: usize) -> Error {
+fn start_aborted(cpu: usize) -> Error {
     Error::Thread { cpu, source: io::Error::other("another thread of the team could not start") }
 }
 
 /// One thread of a team, as its body sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
+pub struct TeamThread<'a> {
     /// Its position in the list of CPUs.
     pub index: usize,
     /// How many there are.
@@ -73,7 +73,7 @@ pub struct Member<'a> {
     barrier: &'a Barrier,
 }
 
-impl Member<'_> {
+impl TeamThread<'_> {
     /// Waits until every member has come here.
     ///
     /// Spins, and gives way to the scheduler after a while so that several threads can share one
@@ -88,11 +88,11 @@ impl Member<'_> {
     }
 
     /// Times `work` from a common start: all members arrive, then each takes its own times.
-    pub fn timed<T>(&self, work: impl FnOnce() -> T) -> (T, Span) {
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> (T, TimeSpan) {
         self.wait();
         let start = Instant::now();
         let value = work();
-        (value, Span { start, end: Instant::now() })
+        (value, TimeSpan { start, end: Instant::now() })
     }
 
     /// This member's share of `items`: contiguous, in order, sizes differing by one at most.
@@ -105,23 +105,23 @@ impl Member<'_> {
 
 /// When one member began and ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct TimeSpan {
     /// Just after the barrier.
     pub start: Instant,
     /// After its last piece of work.
     pub end: Instant,
 }
 
-impl Span {
+impl TimeSpan {
     /// This member's own time.
     #[must_use]
-    pub fn own(&self) -> Duration {
+    pub fn duration(&self) -> Duration {
         self.end - self.start
     }
 
     /// Wall time of a team: from the first to leave the start to the last to end.
     #[must_use]
-    pub fn wall(spans: &[Self]) -> Duration {
+    pub fn wall_time(spans: &[Self]) -> Duration {
         let start = spans.iter().map(|span| span.start).min();
         let end = spans.iter().map(|span| span.end).max();
         start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)
@@ -129,52 +129,52 @@ impl Span {
 }
 
 /// Turns before a waiting thread gives way; some ten microseconds.
-const SPINS: u32 = 2_000;
+const MAX_SPINS: u32 = 2_000;
 
 /// Keeps what is written by all apart from what is only read, on cache lines of its own
 /// (128 bytes: CPUs fetch lines in pairs).
 #[derive(Debug)]
 #[repr(align(128))]
-struct Line<T>(T);
+struct CachePadded<T>(T);
 
 #[derive(Debug)]
 struct Barrier {
     members: usize,
-    broken: AtomicBool,
-    arrived: Line<AtomicUsize>,
-    round: Line<AtomicUsize>,
+    poisoned: AtomicBool,
+    arrived: CachePadded<AtomicUsize>,
+    generation: CachePadded<AtomicUsize>,
 }
 
 #[derive(Debug)]
-struct Broken;
+struct Poisoned;
 
 impl Barrier {
     fn new(members: usize) -> Self {
         Self {
             members,
-            broken: AtomicBool::new(false),
-            arrived: Line(AtomicUsize::new(0)),
-            round: Line(AtomicUsize::new(0)),
+            poisoned: AtomicBool::new(false),
+            arrived: CachePadded(AtomicUsize::new(0)),
+            generation: CachePadded(AtomicUsize::new(0)),
         }
     }
 
-    fn break_it(&self) {
-        self.broken.store(true, SeqCst);
+    fn poison(&self) {
+        self.poisoned.store(true, SeqCst);
     }
 
-    fn try_wait(&self) -> Result<(), Broken> {
-        let round = self.round.0.load(Acquire);
+    fn try_wait(&self) -> Result<(), Poisoned> {
+        let round = self.generation.0.load(Acquire);
         if self.arrived.0.fetch_add(1, AcqRel) + 1 == self.members {
             self.arrived.0.store(0, Relaxed);
-            self.round.0.store(round.wrapping_add(1), Release);
+            self.generation.0.store(round.wrapping_add(1), Release);
             return Ok(());
         }
         let mut spins = 0;
-        while self.round.0.load(Acquire) == round {
-            if self.broken.load(Relaxed) {
-                return Err(Broken);
+        while self.generation.0.load(Acquire) == round {
+            if self.poisoned.load(Relaxed) {
+                return Err(Poisoned);
             }
-            if spins < SPINS {
+            if spins < MAX_SPINS {
                 spins += 1;
                 hint::spin_loop();
             } else {
@@ -186,12 +186,12 @@ impl Barrier {
 }
 
 /// Breaks the barrier when its thread unwinds.
-struct Breaks<'a>(&'a Barrier);
+struct PoisonOnPanic<'a>(&'a Barrier);
 
-impl Drop for Breaks<'_> {
+impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.break_it();
+            self.0.poison();
         }
     }
 }
@@ -251,9 +251,9 @@ mod tests {
     fn wall_time_runs_from_the_first_start_to_the_last_end() {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
-        let spans = [Span { start: at(2), end: at(5) }, Span { start: at(1), end: at(9) }];
-        assert_eq!(Span::wall(&spans), Duration::from_millis(8));
-        assert_eq!(Span::wall(&[]), Duration::ZERO);
+        let spans = [TimeSpan { start: at(2), end: at(5) }, TimeSpan { start: at(1), end: at(9) }];
+        assert_eq!(TimeSpan::wall_time(&spans), Duration::from_millis(8));
+        assert_eq!(TimeSpan::wall_time(&[]), Duration::ZERO);
     }
 
     proptest! {
@@ -262,7 +262,7 @@ mod tests {
             let barrier = Barrier::new(count);
             let mut next = 0;
             for index in 0..count {
-                let share = Member { index, count, barrier: &barrier }.share(items);
+                let share = TeamThread { index, count, barrier: &barrier }.share(items);
                 prop_assert_eq!(share.start, next);
                 prop_assert!(share.len() <= items / count + 1);
                 next = share.end;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::bins::{Histogram, middle};
+use super::histogram::{Histogram, midpoint};
 use super::job::Operation;
 
 /// The counts of one interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interval {
+pub struct HistogramInterval {
     /// When it ended, in milliseconds from the start of its job.
     pub at_ms: u64,
     /// Of what.
@@ -20,7 +20,7 @@ pub struct Interval {
 /// A log that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct BadLog {
+pub struct ParseLogError {
     /// The line, from one.
     pub line: usize,
     /// What is wrong with it.
@@ -28,14 +28,14 @@ pub struct BadLog {
 }
 
 /// Reads a log. Trims are passed over.
-pub fn parse(text: &str) -> Result<Vec<Interval>, BadLog> {
+pub fn parse(text: &str) -> Result<Vec<HistogramInterval>, ParseLogError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let read = lines.map(|(at, line)| interval(line).map_err(|why| BadLog { line: at + 1, why }));
+    let read = lines.map(|(at, line)| parse_line(line).map_err(|why| ParseLogError { line: at + 1, why }));
     read.filter_map(Result::transpose).collect()
 }
 
-fn interval(line: &str) -> Result<Option<Interval>, String> {
-    let number = |field: &str| field.trim().parse::<u64>().map_err(|_| format!("`{}` is no number", short(field)));
+fn parse_line(line: &str) -> Result<Option<HistogramInterval>, String> {
+    let number = |field: &str| field.trim().parse::<u64>().map_err(|_| format!("`{}` is no number", truncate(field)));
     let fields = line.split(',').map(number).collect::<Result<Vec<u64>, String>>()?;
     let &[at_ms, kind, _block_size, ref row @ ..] = fields.as_slice() else {
         return Err(format!("{} fields", fields.len()));
@@ -47,19 +47,22 @@ fn interval(line: &str) -> Result<Option<Interval>, String> {
         other => return Err(format!("{other} is no kind of operation")),
     };
     let filled = row.iter().enumerate().filter(|(_, count)| **count > 0);
-    let counts = filled.map(|(bin, count)| Some((middle(bin, row.len())?, *count))).collect::<Option<Vec<_>>>();
-    let known = middle(0, row.len()).and(counts);
+    let counts = filled.map(|(bin, count)| Some((midpoint(bin, row.len())?, *count))).collect::<Option<Vec<_>>>();
+    let known = midpoint(0, row.len()).and(counts);
     let counts = known.ok_or_else(|| format!("a row of {} bins, which no fio since 3.0 writes", row.len()))?;
-    Ok(Some(Interval { at_ms, operation, counts }))
+    Ok(Some(HistogramInterval { at_ms, operation, counts }))
 }
 
-fn short(field: &str) -> String {
+fn truncate(field: &str) -> String {
     field.trim().chars().take(20).collect()
 }
 
 /// The histograms of each kind, one per interval of `interval_ms`, over all jobs of a group; each log comes with its
 /// job's group, and groups follow one another.
-pub fn by_interval(logs: &[(u32, Vec<Interval>)], interval_ms: u64) -> BTreeMap<Operation, Vec<Vec<(u64, u64)>>> {
+pub fn merge_by_interval(
+    logs: &[(u32, Vec<HistogramInterval>)],
+    interval_ms: u64,
+) -> BTreeMap<Operation, Vec<Vec<(u64, u64)>>> {
     let interval_ms = interval_ms.max(1);
     let mut slots: BTreeMap<(Operation, u32, u64), Histogram> = BTreeMap::new();
     for (group, intervals) in logs {
@@ -80,7 +83,7 @@ pub fn by_interval(logs: &[(u32, Vec<Interval>)], interval_ms: u64) -> BTreeMap<
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::bins::BINS;
+    use super::super::histogram::BINS;
     use super::*;
 
     fn line(at_ms: u64, kind: u64, filled: &[(usize, u64)]) -> String {
@@ -95,7 +98,7 @@ mod tests {
         let text = line(502, 1, &[(3, 7)]) + &line(502, 0, &[(128, 2), (130, 1)]) + &line(502, 2, &[]) + "\n";
         let read = parse(&text).unwrap();
         assert_eq!(read.len(), 2);
-        assert_eq!(read[0], Interval { at_ms: 502, operation: Operation::Write, counts: vec![(3, 7)] });
+        assert_eq!(read[0], HistogramInterval { at_ms: 502, operation: Operation::Write, counts: vec![(3, 7)] });
         assert_eq!(read[1].counts, [(129, 2), (133, 1)]);
     }
 
@@ -113,7 +116,7 @@ mod tests {
     fn jobs_of_a_group_are_added_up_and_groups_follow_one_another() {
         let log = |times: &[u64]| parse(&times.iter().map(|at| line(*at, 0, &[(1, 1)])).collect::<String>()).unwrap();
         let logs = [(0, log(&[63, 123, 187])), (0, log(&[60, 121])), (1, log(&[66]))];
-        let merged = by_interval(&logs, 60);
+        let merged = merge_by_interval(&logs, 60);
         assert_eq!(merged[&Operation::Read], [vec![(1, 2)], vec![(1, 2)], vec![(1, 1)], vec![(1, 1)]]);
     }
 
@@ -135,7 +138,7 @@ mod tests {
             interval in 0u64..1000,
         ) {
             let text: String = rows.iter().map(|(at, kind, bin, count)| line(*at, *kind, &[(*bin, *count)])).collect();
-            let merged = by_interval(&[(0, parse(&text).unwrap())], interval);
+            let merged = merge_by_interval(&[(0, parse(&text).unwrap())], interval);
             let counted: u64 = merged.values().flatten().flatten().map(|(_, count)| count).sum();
             prop_assert_eq!(counted, rows.iter().map(|(.., count)| count).sum::<u64>());
         }

@@ -1,6 +1,6 @@
 //! The definitions that come with the program, in the project's folder `tests.d`.
 
-use super::Declarative;
+use super::DeclarativeTest;
 
 macro_rules! definitions {
     ($($name:literal),* $(,)?) => {
@@ -22,10 +22,10 @@ const DEFINITIONS: [(&str, &str); 9] = definitions![
 ];
 
 /// The tests that these define.
-pub fn shipped() -> impl Iterator<Item = Declarative> {
+pub fn builtin_tests() -> impl Iterator<Item = DeclarativeTest> {
     DEFINITIONS.into_iter().map(|(name, text)| {
         // A test below reads them all.
-        Declarative::parse(name, text, None).unwrap_or_else(|error| unreachable!("{error}"))
+        DeclarativeTest::parse(name, text, None).unwrap_or_else(|error| unreachable!("{error}"))
     })
 }
 
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn every_shipped_definition_can_be_read_and_is_named_as_its_file() {
         for (file, text) in DEFINITIONS {
-            let test = Declarative::parse(file, text, None).unwrap_or_else(|error| panic!("{error}"));
+            let test = DeclarativeTest::parse(file, text, None).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(format!("{}.toml", test.declaration().name), file);
             assert!(!test.declaration().requires.is_empty(), "{file}");
         }

@@ -6,15 +6,15 @@ use tokio::sync::oneshot;
 use wb_agent::{Process, Start, start_together};
 
 use crate::Failure;
-use crate::attempt::lost;
+use crate::attempt::worker_failure;
 
 /// A place in a meeting: whoever has one is waited for until it is dropped.
 #[derive(Debug)]
-pub struct Seat(Arc<Mutex<Meeting>>);
+pub struct BarrierSlot(Arc<Mutex<StartBarrier>>);
 
 #[derive(Debug)]
-struct Meeting {
-    seats: usize,
+struct StartBarrier {
+    slots: usize,
     arrived: Vec<Arrival>,
 }
 
@@ -22,13 +22,13 @@ struct Meeting {
 #[derive(Debug)]
 struct Arrival {
     process: Arc<Process>,
-    told: oneshot::Sender<Result<Start, Failure>>,
+    reply: oneshot::Sender<Result<Start, Failure>>,
 }
 
-impl Seat {
+impl BarrierSlot {
     /// The seats of a meeting of so many.
-    pub fn several(seats: usize) -> Vec<Self> {
-        let meeting = Arc::new(Mutex::new(Meeting { seats, arrived: Vec::new() }));
+    pub fn new_group(seats: usize) -> Vec<Self> {
+        let meeting = Arc::new(Mutex::new(StartBarrier { slots: seats, arrived: Vec::new() }));
         (0..seats).map(|_| Self(meeting.clone())).collect()
     }
 
@@ -40,36 +40,36 @@ impl Seat {
         let (told, start) = oneshot::channel();
         {
             let mut meeting = lock(&self.0);
-            meeting.arrived.push(Arrival { process, told });
-            meeting.open_if_all();
+            meeting.arrived.push(Arrival { process, reply: told });
+            meeting.release_if_full();
         }
         start.await.unwrap_or_else(|_| Err(Failure::crashed("nobody started the process")))
     }
 }
 
-impl Drop for Seat {
+impl Drop for BarrierSlot {
     fn drop(&mut self) {
         let mut meeting = lock(&self.0);
-        meeting.seats -= 1;
-        meeting.open_if_all();
+        meeting.slots -= 1;
+        meeting.release_if_full();
     }
 }
 
-impl Meeting {
-    fn open_if_all(&mut self) {
-        if !self.arrived.is_empty() && self.arrived.len() >= self.seats {
-            tokio::spawn(start(std::mem::take(&mut self.arrived)));
+impl StartBarrier {
+    fn release_if_full(&mut self) {
+        if !self.arrived.is_empty() && self.arrived.len() >= self.slots {
+            tokio::spawn(start_all(std::mem::take(&mut self.arrived)));
         }
     }
 }
 
-async fn start(arrived: Vec<Arrival>) {
-    let (processes, told): (Vec<_>, Vec<_>) = arrived.into_iter().map(|one| (one.process, one.told)).unzip();
+async fn start_all(arrived: Vec<Arrival>) {
+    let (processes, told): (Vec<_>, Vec<_>) = arrived.into_iter().map(|one| (one.process, one.reply)).unzip();
     let started = start_together(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
     let starts: Vec<Result<Start, Failure>> = match started {
         Ok(together) => together.starts.into_iter().map(Ok).collect(),
         Err(error) => {
-            let failure = lost(error);
+            let failure = worker_failure(error);
             processes.iter().map(|_| Err(failure.clone())).collect()
         }
     };
@@ -79,6 +79,6 @@ async fn start(arrived: Vec<Arrival>) {
     }
 }
 
-fn lock(meeting: &Mutex<Meeting>) -> MutexGuard<'_, Meeting> {
+fn lock(meeting: &Mutex<StartBarrier>) -> MutexGuard<'_, StartBarrier> {
     meeting.lock().unwrap_or_else(PoisonError::into_inner)
 }

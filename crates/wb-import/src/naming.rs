@@ -20,16 +20,16 @@ pub(crate) fn slug(text: &str) -> String {
 
 /// The name of a test: a prefix that no test of the program has, and what the other program calls it.
 pub(crate) fn test_name(prefix: &str, text: &str) -> TestName {
-    named(&format!("{prefix}-{}", slug(text)))
+    valid_name(&format!("{prefix}-{}", slug(text)))
 }
 
 /// A name that is known to be one.
-pub(crate) fn named(name: &str) -> TestName {
+pub(crate) fn valid_name(name: &str) -> TestName {
     TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a name"))
 }
 
 /// A command line without secrets. Where it held any, both are added to `secrets`.
-pub(crate) fn without_secrets(line: &str, secrets: &mut Vec<(String, String)>) -> String {
+pub(crate) fn mask_secrets(line: &str, secrets: &mut Vec<(String, String)>) -> String {
     let masked = masked_words(line);
     if masked != line {
         secrets.push((line.to_owned(), masked.clone()));

@@ -5,14 +5,14 @@
 
 use wb_model::Bytes;
 
-use super::job::{Job, escaped};
+use super::job::{FioJob, escape_path};
 use crate::Failure;
 
 /// Fills in a job file. The histogram logs are ours.
-pub(super) fn fill_in(template: &str, job: &Job) -> Result<String, Failure> {
+pub(super) fn fill_in(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut global = false;
-    for section in sections(template) {
+    for section in parse_sections(template) {
         let named_global = section.name.trim() == "global";
         let copies: Vec<&String> = if section.is_per_target() { job.targets.iter().collect() } else { Vec::new() };
         if copies.is_empty() {
@@ -22,29 +22,29 @@ pub(super) fn fill_in(template: &str, job: &Job) -> Result<String, Failure> {
             filled += &section.fill_in(job, Some(target))?;
         }
         if named_global && !global {
-            filled += &logs(job);
+            filled += &render_log_options(job);
             global = true;
         }
     }
-    Ok(if global { filled } else { format!("[global]\n{}{filled}", logs(job)) })
+    Ok(if global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
 }
 
 /// Whether it names files of its own, beside the targets.
-pub(super) fn names_files(template: &str) -> bool {
-    sections(template).iter().flat_map(|section| &section.lines).any(|line| {
-        let (name, value) = option(line);
+pub(super) fn names_own_files(template: &str) -> bool {
+    parse_sections(template).iter().flat_map(|section| &section.lines).any(|line| {
+        let (name, value) = parse_option(line);
         ["filename", "directory", "filename_format"].contains(&name) && !value.contains("$target")
     })
 }
 
 /// The largest size that it gives in figures, where it gives one for all that is done on the targets.
 pub(super) fn file_size(template: &str) -> Option<Bytes> {
-    let sections = sections(template);
+    let sections = parse_sections(template);
     let value = |section: &Section<'_>, wanted: &str| {
         section
             .lines
             .iter()
-            .map(|line| option(line))
+            .map(|line| parse_option(line))
             .find(|(name, _)| *name == wanted)
             .map(|(_, value)| value.to_owned())
     };
@@ -62,7 +62,7 @@ pub(super) fn file_size(template: &str) -> Option<Bytes> {
         .max()
 }
 
-fn logs(job: &Job) -> String {
+fn render_log_options(job: &FioJob) -> String {
     job.histogram_options().iter().map(|(name, value)| format!("{name}={value}\n")).collect()
 }
 
@@ -71,7 +71,7 @@ struct Section<'a> {
     lines: Vec<&'a str>,
 }
 
-fn sections(template: &str) -> Vec<Section<'_>> {
+fn parse_sections(template: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for line in template.lines().map(str::trim) {
         if line.is_empty() || line.starts_with(['#', ';']) {
@@ -89,7 +89,7 @@ fn sections(template: &str) -> Vec<Section<'_>> {
 }
 
 /// An option's name and value; the value of a flag is empty.
-fn option(line: &str) -> (&str, &str) {
+fn parse_option(line: &str) -> (&str, &str) {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     (name.trim(), value.trim())
 }
@@ -99,20 +99,20 @@ impl Section<'_> {
         self.name.contains("$target")
     }
 
-    fn fill_in(&self, job: &Job, target: Option<&str>) -> Result<String, Failure> {
+    fn fill_in(&self, job: &FioJob, target: Option<&str>) -> Result<String, Failure> {
         let place = |text: &str, target: Option<&str>| match target {
             Some(target) => text.replace("$target", target),
             None => text.to_owned(),
         };
         let mut filled = format!("[{}]\n", place(self.name, target));
         for line in &self.lines {
-            let (name, value) = option(line);
+            let (name, value) = parse_option(line);
             if ["write_hist_log", "log_hist_msec"].contains(&name) {
                 continue;
             }
-            let value = place(value, target.map(escaped).as_deref());
+            let value = place(value, target.map(escape_path).as_deref());
             let value = match value.as_str() {
-                "$@" => said(job, name)?,
+                "$@" => job_option(job, name)?,
                 _ => value,
             };
             filled += &if line.contains('=') { format!("{name}={value}\n") } else { format!("{name}\n") };
@@ -122,7 +122,7 @@ impl Section<'_> {
 }
 
 /// What the parameters say of an option.
-fn said(job: &Job, option: &str) -> Result<String, Failure> {
+fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
     let option = match option {
         "readwrite" => "rw",
         "blocksize" => "bs",
@@ -145,7 +145,7 @@ mod tests {
     const TEMPLATE: &str = "# pbench's\n[global]\nbs = $@\nruntime=30\nwrite_hist_log = fio\nlog_hist_msec=10000\n\n\
                             [job-$target]\nfilename = $target\nrw=$@\nsize = 4096M\nnorandommap\n";
 
-    fn job() -> Job {
+    fn job() -> FioJob {
         Params::default().job(vec!["/a:1".to_owned(), "/b".to_owned()])
     }
 
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn files_of_its_own_are_seen() {
-        assert!(!names_files(TEMPLATE));
-        assert!(names_files("[x]\nfilename=/dev/sda\n"));
-        assert!(names_files("directory = /data\n[x]\n"));
+        assert!(!names_own_files(TEMPLATE));
+        assert!(names_own_files("[x]\nfilename=/dev/sda\n"));
+        assert!(names_own_files("directory = /data\n[x]\n"));
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         #[test]
         fn no_template_panics(text: String) {
             let _ = fill_in(&text, &job());
-            names_files(&text);
+            names_own_files(&text);
             file_size(&text);
         }
     }

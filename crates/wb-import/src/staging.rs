@@ -10,30 +10,30 @@ use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Seria
 use wb_record::{Attempt, CellDefinition, History, RecordError, RunFolder};
 use wb_stats::Rule;
 
-use crate::foreign::{Foreign, ForeignCell};
-use crate::import::Names;
-use crate::runperf::Place;
+use crate::foreign::{ForeignCell, ForeignResults};
+use crate::import::NameOverrides;
+use crate::runperf::ResultLocation;
 use crate::{Format, ReadError};
 
 /// A file that was read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
     pub(crate) sha256: Sha256,
     pub(crate) format: Format,
-    pub(crate) foreign: Foreign,
+    pub(crate) foreign: ForeignResults,
     /// The profile and the serial that run-perf's folders say.
-    pub(crate) place: Place,
+    pub(crate) location: ResultLocation,
 }
 
 /// Cells with samples that the run does not have.
-pub(crate) struct Stage<'a> {
+pub(crate) struct StagingArea<'a> {
     run: &'a RunFolder,
     history: &'a History,
-    names: &'a Names,
+    names: &'a NameOverrides,
     /// The cells that the run has, as they are defined.
-    before: BTreeMap<CellId, CellDefinition>,
+    existing_cells: BTreeMap<CellId, CellDefinition>,
     cells: Vec<StagedCell>,
     index: BTreeMap<CellId, usize>,
     /// The definitions of tests, as the run keeps them.
@@ -41,7 +41,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// What is new to a run.
-pub(crate) struct Staged {
+pub(crate) struct StagedChanges {
     /// The cells that get samples.
     pub(crate) cells: Vec<StagedCell>,
     /// The definitions of tests, by their names.
@@ -59,36 +59,36 @@ pub(crate) struct StagedCell {
 
 /// What a file came to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Added {
+pub(crate) struct AddedCounts {
     pub(crate) cells: usize,
     pub(crate) samples: usize,
     /// Samples that the run has already.
-    pub(crate) already: usize,
+    pub(crate) duplicates: usize,
 }
 
-impl<'a> Stage<'a> {
-    pub(crate) fn new(run: &'a RunFolder, history: &'a History, names: &'a Names) -> Result<Self, RecordError> {
-        let before = defined(run)?;
+impl<'a> StagingArea<'a> {
+    pub(crate) fn new(run: &'a RunFolder, history: &'a History, names: &'a NameOverrides) -> Result<Self, RecordError> {
+        let before = read_definitions(run)?;
         let (cells, index, tests) = Default::default();
-        Ok(Self { run, history, names, before, cells, index, tests })
+        Ok(Self { run, history, names, existing_cells: before, cells, index, tests })
     }
 
     /// Adds what a file holds: all of it, or, where some of it cannot be, nothing.
-    pub(crate) fn add(&mut self, source: &Source) -> Result<Added, ReadError> {
-        let mut added = Added::default();
+    pub(crate) fn add(&mut self, source: &SourceFile) -> Result<AddedCounts, ReadError> {
+        let mut added = AddedCounts::default();
         let mut changed: BTreeMap<CellId, StagedCell> = BTreeMap::new();
         let mut order = Vec::new();
         let mut tests = BTreeMap::new();
         for cell in &source.foreign.cells {
-            let id = self.names.cell(cell, source)?;
-            let text = test(&id.test, cell, source.format);
-            if self.is_another(&id.test, &text) {
-                return Err(ReadError::OtherTest { test: id.test });
+            let id = self.names.cell_id(cell, source)?;
+            let text = render_test_definition(&id.test, cell, source.format);
+            if self.is_another_test(&id.test, &text) {
+                return Err(ReadError::TestConflict { test: id.test });
             }
             tests.insert(id.test.clone(), text);
-            let known = changed.remove(&id).unwrap_or_else(|| self.known(&id, cell, source));
+            let known = changed.remove(&id).unwrap_or_else(|| self.staged_or_existing(&id, cell, source));
             order.push(id.clone());
-            changed.insert(id, known.with(cell, source, &mut added)?);
+            changed.insert(id, known.with_samples(cell, source, &mut added)?);
         }
         added.cells = changed.len();
         self.tests.extend(tests);
@@ -106,21 +106,21 @@ impl<'a> Stage<'a> {
     }
 
     /// What is new to the run.
-    pub(crate) fn done(self) -> Staged {
+    pub(crate) fn finish(self) -> StagedChanges {
         let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.samples.is_empty()).collect();
         let of_cells: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
         let tests = self.tests.into_iter().filter(|(test, _)| of_cells.contains(test)).collect();
-        Staged { cells, tests }
+        StagedChanges { cells, tests }
     }
 
     /// A cell as it is staged or in the run already, or without samples.
-    fn known(&self, id: &CellId, cell: &ForeignCell, source: &Source) -> StagedCell {
+    fn staged_or_existing(&self, id: &CellId, cell: &ForeignCell, source: &SourceFile) -> StagedCell {
         if let Some(at) = self.index.get(id) {
             return self.cells[*at].clone();
         }
         let whole = self.history.attempts(id).iter().filter(|attempt| attempt.intact);
-        let origins = whole.filter_map(origin).collect();
-        let definition = self.before.get(id).cloned();
+        let origins = whole.filter_map(read_origin).collect();
+        let definition = self.existing_cells.get(id).cloned();
         let version = source.format.version();
         StagedCell {
             definition: definition.unwrap_or_else(|| CellDefinition {
@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
                 summary: cell.summary.clone(),
                 params: cell.params.clone(),
                 metrics: Vec::new(),
-                rule: rule(0),
+                rule: fixed_count_rule(0),
                 retakes: 0,
                 min_time: None,
                 unsupported: None,
@@ -143,19 +143,19 @@ impl<'a> Stage<'a> {
     }
 
     /// Whether the run has a test of this name that is another one.
-    fn is_another(&self, test: &TestName, text: &str) -> bool {
+    fn is_another_test(&self, test: &TestName, text: &str) -> bool {
         if let Some(staged) = self.tests.get(test) {
             return staged != text;
         }
         match fs::read_to_string(self.run.tests().join(format!("{test}.toml"))) {
             Ok(kept) => kept != text,
-            Err(_) => self.before.keys().any(|cell| cell.test == *test),
+            Err(_) => self.existing_cells.keys().any(|cell| cell.test == *test),
         }
     }
 }
 
 /// The definition of a test, as the run keeps it.
-fn test(name: &TestName, cell: &ForeignCell, format: Format) -> String {
+fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -> String {
     let test = ImportedTest {
         name: name.clone(),
         summary: cell.summary.clone(),
@@ -167,7 +167,7 @@ fn test(name: &TestName, cell: &ForeignCell, format: Format) -> String {
 }
 
 /// The cells of a run, as they are defined.
-fn defined(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordError> {
+fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordError> {
     let mut cells: Vec<CellId> = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells).collect();
     // One of each serial leads to the file that they share.
     cells.sort();
@@ -179,19 +179,24 @@ fn defined(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordEr
 }
 
 /// So many samples are wanted as there are, however far they lie apart: whoever took them decided.
-fn rule(samples: usize) -> Rule {
+fn fixed_count_rule(samples: usize) -> Rule {
     Rule::Compared { min_samples: samples, max_samples: samples }
 }
 
 /// Where the sample of an attempt was read.
-fn origin(attempt: &Attempt) -> Option<Origin> {
+fn read_origin(attempt: &Attempt) -> Option<Origin> {
     let bytes = fs::read(attempt.folder.join(ARTEFACT)).ok()?;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
 
 impl StagedCell {
     /// With the samples of a file that it does not have yet.
-    fn with(mut self, cell: &ForeignCell, source: &Source, added: &mut Added) -> Result<Self, ReadError> {
+    fn with_samples(
+        mut self,
+        cell: &ForeignCell,
+        source: &SourceFile,
+        added: &mut AddedCounts,
+    ) -> Result<Self, ReadError> {
         let id = &self.definition.cell;
         if self.definition.params != cell.params {
             let differences = differences(&self.definition.params, &cell.params);
@@ -200,11 +205,11 @@ impl StagedCell {
         for sample in &cell.samples {
             let origin = Origin { sha256: source.sha256.clone(), place: sample.place.clone() };
             if !self.origins.insert(origin.clone()) {
-                added.already += 1;
+                added.duplicates += 1;
                 continue;
             }
             for reading in &sample.readings {
-                declare(&mut self.definition, &reading.metric)?;
+                declare_metric(&mut self.definition, &reading.metric)?;
             }
             let outcome = match &sample.failure {
                 None => AttemptOutcome::Completed,
@@ -220,7 +225,7 @@ impl StagedCell {
             self.samples.push((imported, outcome));
             added.samples += 1;
         }
-        self.definition.rule = rule(self.origins.len());
+        self.definition.rule = fixed_count_rule(self.origins.len());
         let sources = self.definition.provenance.entry("files".to_owned()).or_default();
         if !sources.split(", ").any(|known| known == source.name) {
             *sources = if sources.is_empty() { source.name.clone() } else { format!("{sources}, {}", source.name) };
@@ -230,7 +235,7 @@ impl StagedCell {
 }
 
 /// Declares a metric, unless it is declared; it is primary where some sample says so.
-fn declare(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadError> {
+fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadError> {
     let same = |known: &Metric| (known.class, &known.name) == (metric.class, &metric.name);
     if let Some(known) = definition.metrics.iter_mut().find(|known| same(known)) {
         if (&known.unit, known.direction) == (&metric.unit, metric.direction) {
@@ -238,7 +243,7 @@ fn declare(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadE
             return Ok(());
         }
         let told = |metric: &Metric| format!("`{}`, {:?} is better", metric.unit, metric.direction).to_lowercase();
-        return Err(ReadError::OtherMetric {
+        return Err(ReadError::MetricConflict {
             cell: Box::new(definition.cell.clone()),
             metric: format!("{}/{}", metric.class, metric.name),
             known: told(known),
@@ -249,9 +254,9 @@ fn declare(definition: &mut CellDefinition, metric: &Metric) -> Result<(), ReadE
     Ok(())
 }
 
-impl Names {
+impl NameOverrides {
     /// The name that a cell gets.
-    fn cell(&self, cell: &ForeignCell, source: &Source) -> Result<CellId, ReadError> {
+    fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> Result<CellId, ReadError> {
         let foreign = &source.foreign;
         let several = |differs: &dyn Fn(&ForeignCell) -> bool| foreign.cells.iter().any(differs);
         if self.profile.is_some() && several(&|other| other.profile != cell.profile) {
@@ -264,8 +269,8 @@ impl Names {
             let tests: BTreeSet<&str> = foreign.cells.iter().map(|cell| cell.test.as_str()).collect();
             return Err(ReadError::SeveralTests(tests.into_iter().map(str::to_owned).collect()));
         }
-        let profile = self.profile.clone().or_else(|| source.place.profile.clone()).or_else(|| cell.profile.clone());
-        let serial = self.id.clone().map(Serial::Id).or_else(|| source.place.serial.clone());
+        let profile = self.profile.clone().or_else(|| source.location.profile.clone()).or_else(|| cell.profile.clone());
+        let serial = self.id.clone().map(Serial::Id).or_else(|| source.location.serial.clone());
         Ok(CellId {
             profile: profile.unwrap_or_else(ProfileName::localhost),
             test: self.test.clone().unwrap_or_else(|| cell.test.clone()),
