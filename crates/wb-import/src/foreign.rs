@@ -1,4 +1,4 @@
-//! What a file of another program holds, whichever its format: cells with samples.
+//! Common representation of the results of another program: cells with samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The story of an import.
+//! Import of result files into a run folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

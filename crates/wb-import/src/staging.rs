@@ -1,4 +1,4 @@
-//! What is to be recorded: what files hold, put to what the run has already.
+//! Staging area: merges the results of files with what the run already holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

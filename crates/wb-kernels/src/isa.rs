@@ -52,7 +52,7 @@ impl Isa {
         Self::ALL.into_iter().rfind(|isa| isa.exists()).unwrap_or(Self::Scalar)
     }
 
-    /// Says so when this CPU lacks it.
+    /// Returns an error if this CPU lacks the instruction set.
     ///
     /// # Errors
     /// [`UnsupportedIsa`] with those that this CPU has.

@@ -170,8 +170,8 @@ impl HugePagePolicy {
     }
 }
 
-/// Says so when `bytes` are more than the system can give without swapping. Where the system
-/// does not tell, mapping decides.
+/// Returns an error if less than `bytes` of memory is available (MemAvailable). Where the system does not tell, mapping
+/// decides.
 ///
 /// # Errors
 /// [`Error::Memory`] with both figures.

@@ -1,4 +1,4 @@
-//! How much is measured: a number of iterations, or as many as last a time.
+//! Amount of measured work: a number of iterations, or enough for a duration; calibration.
 
 use crate::Error;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What a sample left, being read.
+//! Access to the files of one attempt.
 
 use std::path::{Path, PathBuf};
 

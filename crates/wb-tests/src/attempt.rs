@@ -1,4 +1,4 @@
-//! Where a test does its work: a site on a worker, and one attempt at a sample there.
+//! Context of a test on a worker, and one attempt at a sample.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::start_barrier::BarrierSlot;
 /// What is recorded of standard output for which the run has no room any more, in bytes.
 const STDOUT_HEAD: usize = 64 << 10;
 
-/// A place on a worker where processes are started: all of them end with it.
+/// Processes, facts, placement and limits of a test on one worker; processes are killed when it is dropped.
 #[derive(Debug)]
 pub struct WorkerContext {
     /// What the processes belong to; its folder is private and goes with it.
     pub group: Group,
-    /// The workers' parts: this one measures, or serves one that does.
+    /// Roles of the workers: this one measures, or serves one that does.
     pub team: Team,
-    /// Where those of the team are that are on other workers.
+    /// Contexts of the other workers of this cell.
     pub peers: Vec<WorkerContext>,
     /// The address by which other workers reach this one; none where nobody said.
     pub address: Option<String>,
@@ -32,7 +32,7 @@ pub struct WorkerContext {
     pub facts: Arc<Facts>,
     /// Where and how measured processes run.
     pub placement: Placement,
-    /// What may be done here takes no longer than this.
+    /// Time limit of each process and wait.
     pub limit: Nanos,
     /// Becomes true when the user wants to end.
     pub cancel: watch::Receiver<bool>,
@@ -89,7 +89,8 @@ impl WorkerContext {
         self.wait(&process).await
     }
 
-    /// The same, started together with those that measure at the same time, if any do; how it was, then.
+    /// Like `run_to_end`, but starts at the same time as the processes of the other workers; returns the start time, if
+    /// any.
     async fn run_together(&self, command: Command) -> Result<(Finished, Option<Start>), Failure> {
         let Some(seat) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
         let process = Arc::new(self.group.spawn_held(command).await.map_err(worker_failure)?);
@@ -185,7 +186,7 @@ pub struct AttemptRecord {
     pub findings: Vec<String>,
 }
 
-/// What is kept of every measured process, and of the servers that it talks to.
+/// Content of NAME.process.json: how a process was started, how it ended, what it used.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ProcessRecord<'a> {
@@ -367,7 +368,7 @@ fn mask_env(env: &[(String, String)]) -> Vec<(&str, String)> {
     env.iter().map(|(name, value)| (name.as_str(), masked_value(name, value))).collect()
 }
 
-/// What a command is called in messages.
+/// Short name of a command, for messages.
 pub(crate) fn program_name(command: &Command) -> String {
     let name = command.argv.first().map_or("", |program| base_name(program)).to_owned();
     match command.argv.get(1..3) {
@@ -405,7 +406,7 @@ fn last_line(stream: &[u8]) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// What a worker's error means for an attempt.
+/// Converts a worker's error into the failure of an attempt.
 pub fn worker_failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Lost { worker, why } => Failure::Lost { worker, why },

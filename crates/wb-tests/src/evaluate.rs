@@ -1,4 +1,4 @@
-//! The gates that every sample passes, whatever its test.
+//! Gates that apply to every sample of every test.
 
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Params, Validity};

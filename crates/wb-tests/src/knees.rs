@@ -1,4 +1,4 @@
-//! Where a falling curve falls: the plateaus of a cache hierarchy end there.
+//! Detection of knees in a falling curve: the sizes at which a cache level ends.
 
 use crate::CurvePoint;
 

@@ -1,4 +1,4 @@
-//! What a test reads out of one sample, and what it concludes from several cells.
+//! Result of one sample, and conclusions from several cells.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, Unit, Validity};
 
-/// With this begins, in the provenance of a sample, the name of a program that the test built: `built affine sha256`.
+/// Prefix of provenance keys that name a program built by the test: `built affine sha256`. `built affine sha256`.
 pub const BUILT_PREFIX: &str = "built ";
 /// The name of the hash of a definition's text in a provenance.
 pub const DEFINITION_SHA256: &str = "definition sha256";
@@ -94,7 +94,7 @@ impl Measurement {
     }
 }
 
-/// Why no value could be read out of a sample.
+/// Why a sample has no values: the gate that it failed, with figures.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{gate}: {figures}")]
 pub struct Rejection {
@@ -124,7 +124,7 @@ pub struct SampleCurve {
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// How long operations of one kind took, second by second.
+/// Latency histograms of one kind of operation, one per interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencySeries {
     /// Of which operations.

@@ -1,4 +1,5 @@
-//! Workloads of our own: `weighbridge exec KERNEL CONFIG`, run like any other program.
+//! Built-in kernels as workloads: `weighbridge exec KERNEL CONFIG` in a child process. `weighbridge exec KERNEL
+//! CONFIG`, run like any other program.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

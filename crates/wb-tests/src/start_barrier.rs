@@ -1,4 +1,4 @@
-//! Where attempts on several workers wait for each other, so that what they measure starts at the same time.
+//! Barrier that lets processes on several workers start at the same time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use wb_agent::{Process, Start, start_together};
 use crate::Failure;
 use crate::attempt::worker_failure;
 
-/// A place in a meeting: whoever has one is waited for until it is dropped.
+/// A participant's slot in a start barrier; dropping it reduces the number of participants.
 #[derive(Debug)]
 pub struct BarrierSlot(Arc<Mutex<StartBarrier>>);
 

@@ -60,7 +60,7 @@ pub trait TypedTest: Send + Sync + 'static {
         BTreeMap::new()
     }
 
-    /// Why a cell cannot be measured on such a machine.
+    /// Reason why a cell cannot be measured on this machine, if any.
     fn unsupported(&self, _params: &Self::Params, _placement: &Placement, _facts: &Facts) -> Option<String> {
         None
     }
@@ -186,7 +186,7 @@ pub trait Test: Send + Sync {
     fn rule(&self, params: &Params) -> Option<Rule>;
     /// See [`Measure::estimate`].
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos;
-    /// How much longer the first sample of a cell takes, which finds out how much work each does.
+    /// Extra time of the first sample, which calibrates the amount of work.
     fn calibration_time(&self, _params: &Params, _min_time: Nanos) -> Nanos {
         Nanos(0)
     }
@@ -299,7 +299,7 @@ fn decode_own_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> 
     decode_params(&chosen)
 }
 
-/// The type that parameters are of, all of which it has defaults for; which of them is not right where one is not.
+/// Deserializes parameters into their type; the error names the parameter at fault.
 fn decode_params<P: DeserializeOwned>(params: &Params) -> Result<P, String> {
     let read = |params: &Params| -> Result<P, String> {
         let json = serde_json::to_value(params).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The gate: how many unproven connections there are at once, in all and per host.
+//! Limits the number of unauthenticated connections, in total and per host.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -27,7 +27,7 @@ pub(super) const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 /// What a TLS session exports to be bound to
 pub(super) type Binding = [u8; 32];
 
-/// Two sides that have a TLS session and do not know each other yet, seen from one of them
+/// One side's view of a TLS session whose peer is not authenticated yet
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AuthContext {
     pub(super) role: Role,

@@ -1,4 +1,4 @@
-//! The sites of one machine, seen as one: this process for threads, children of it for strands that are processes.
+//! The engines of one machine as one: in this process for threads, in child processes for strands that are processes.
 
 use std::{
     io::{self, BufRead, BufReader, Write},

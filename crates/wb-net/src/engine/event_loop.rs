@@ -35,7 +35,7 @@ pub(super) struct GroupStrands {
 /// So many events are taken at once.
 const MAX_EVENTS: usize = 256;
 
-/// What stands for the site's call among the events.
+/// epoll token of the eventfd that wakes the loop.
 const WAKE_TOKEN: u64 = u64::MAX;
 
 struct EventLoop<'a> {
@@ -248,8 +248,7 @@ impl<'a> EventLoop<'a> {
         });
     }
 
-    /// Shares out what the thread has used among the crews that are in transactions which matter: how much of it was
-    /// whose cannot be told, and what is nobody's counts for nothing.
+    /// Divides the thread's CPU usage equally among the groups in a data-phase transaction.
     fn distribute_usage(&mut self) {
         let now = Usage::current_thread();
         let used = now.since(self.last_usage);

@@ -1,4 +1,4 @@
-//! Hands: the threads that carry out strands, one strand each ([`blocking`]) or many ([`super::event`]).
+//! Executors: threads that run one blocking strand each, or many by an event loop.
 
 use std::{
     os::fd::OwnedFd,
@@ -53,7 +53,7 @@ pub(super) enum ExecutorEvent {
     Report(Box<ExecutorReport>),
 }
 
-/// How to get at a hand that waits.
+/// Wakes an executor that is blocked.
 #[derive(Debug, Clone)]
 pub(super) enum Waker {
     Thread(InterruptHandle),
@@ -83,7 +83,7 @@ pub(super) struct ExecutorReport {
     pub(super) refused: u64,
 }
 
-/// What a hand notes of one group.
+/// Metrics that one executor records for one group.
 pub(super) struct GroupMetrics {
     pub(super) group: usize,
     pub(super) plan: Arc<GroupPlan>,
@@ -279,7 +279,7 @@ pub(super) fn prepare_thread(settings: &Settings, hand: usize) {
     let _: rustix::io::Result<()> = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// What is sent: nothing that can be compressed.
+/// Fills a send buffer with pseudo-random, incompressible bytes.
 pub(super) fn incompressible_buffer(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = vec![0; length];

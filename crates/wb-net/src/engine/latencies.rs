@@ -1,4 +1,4 @@
-//! Times on their way into histograms.
+//! A buffer of latencies, recorded into histograms in batches to keep them out of the measured path's cache.
 //!
 //! A histogram is spread over so much memory that between two messages the kernel's copying pushes the part that is
 //! needed out of the caches; several are concerned by each execution. So times are jotted down in a row, and recorded

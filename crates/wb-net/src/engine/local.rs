@@ -1,4 +1,4 @@
-//! A site: the strands of one process, and the thread that drives them as it is told.
+//! The engine of one process: its strands, and the thread that drives them on command.
 
 mod prepare;
 

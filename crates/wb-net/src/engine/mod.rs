@@ -1,4 +1,4 @@
-//! The engine: strands, the threads that carry them out, and what is counted.
+//! Executes the strands of a run and counts what they move.
 //!
 //! Start with [`work`] (what a site is told and tells), then [`site`] (who drives), [`strand`] (what a strand does
 //! next) and [`hand`] and [`event`] (on which threads). [`tally`] is what is counted, [`times`] how long things took.

@@ -143,7 +143,7 @@ pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
     }
 }
 
-/// What has an end of its own must not block in the kernel for longer: it is polled for instead.
+/// Makes a flowop with a time limit non-blocking, so that it can be polled for its end.
 fn with_polling(flowop: &Flowop) -> Flowop {
     let mut flowop = flowop.clone();
     let timed = flowop.duration.is_some();
@@ -164,8 +164,8 @@ fn moves_data(flowop: &Flowop) -> bool {
     )
 }
 
-/// On a server, `rsize` moves the same bytes in other pieces. A message that is alone in its transaction is one long
-/// stream, whose pieces need not fit into rounds.
+/// Executions on a server: with `rsize` the same bytes in messages of another size. A message that is alone in its
+/// transaction is one long stream, whose pieces need not fit into rounds.
 fn executions(flowop: &Flowop, side: Side, alone: bool, extent: &mut Extent) -> Executions {
     let written = Executions::AsWritten(flowop.executions());
     let Some(Message { size: MessageSize::Fixed(piece), remote_size: Some(size), .. }) = message(flowop) else {

@@ -1,4 +1,4 @@
-//! What sites are told and what they tell: the messages between whoever coordinates a run and those who carry it out.
+//! Messages between the coordinator of a run and the engines that execute it.
 //!
 //! A site is a process that carries out strands: this one, a child of it, or a server. All are driven by the same
 //! [`Order`]s and answer with the same [`Event`]s.
@@ -38,7 +38,7 @@ pub struct Assignment {
     pub settings: Settings,
 }
 
-/// Both ends of the control connection to a host.
+/// The addresses of both hosts of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAddresses {
     /// Of this machine.
@@ -90,7 +90,7 @@ impl Default for Settings {
     }
 }
 
-/// Told to a site.
+/// A command to an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineCommand {
     /// Make sockets, answered by [`Event::Prepared`].
@@ -128,7 +128,7 @@ pub enum EngineCommand {
     Report,
 }
 
-/// Told by a site.
+/// An event reported by an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineEvent {
     /// Sockets are there.
@@ -229,7 +229,7 @@ pub struct StrandTotals {
 pub struct ConnectionTotals {
     /// With which host, by position among the client's hosts; 0 on a server.
     pub host: u32,
-    /// The how manyth with that host.
+    /// Sequence number among the strand's connections to that host, from 1.
     pub ordinal: u32,
     /// Whether datagrams are counted, not bytes.
     pub datagrams: bool,

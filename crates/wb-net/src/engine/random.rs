@@ -1,4 +1,4 @@
-//! Random numbers that both sides know: the same question has the same answer at either end.
+//! Counter-based random numbers: both sides compute the same size for the same message.
 //!
 //! Whoever receives a message of `rand(min,max)` must know where it ends, and which file comes next; so neither is
 //! drawn from a generator with state, but computed from what both count. SplitMix64 is by Steele, Lea and Flood

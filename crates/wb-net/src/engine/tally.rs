@@ -203,7 +203,8 @@ impl StrandTally {
     }
 }
 
-/// What is told while it happens. Each executor has its own, on cache lines of its own, and only it writes there.
+/// Live counters of one executor, read by another thread for progress reports. Each executor has its own, on cache
+/// lines of its own, and only it writes there.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LiveCounters {

@@ -1,4 +1,4 @@
-//! What can be wrong with a group only when its connections are followed.
+//! Checks that every flowop of a group uses a connection that is open.
 
 use super::connections::{ConnectionUse, connection_uses};
 use super::context::{ParseContext, ParseError};

@@ -1,4 +1,4 @@
-//! What reading a profile carries along: its text, its variables, and what was found wrong so far.
+//! State of a parse: the source text, its variables, and the diagnostics so far.
 
 use std::collections::BTreeSet;
 

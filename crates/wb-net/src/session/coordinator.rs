@@ -36,7 +36,7 @@ pub struct Participant {
     pub send: Box<dyn Fn(EngineCommand) -> bool + Send>,
 }
 
-/// What comes from a party.
+/// An event from a participant, or the loss of its connection.
 #[derive(Debug)]
 pub enum ParticipantEvent {
     /// It says something.

@@ -1,4 +1,4 @@
-//! Sessions: a run as the client makes it, and a server's part in one.
+//! Sessions: the client that runs a profile, and the server that executes its part.
 //!
 //! Start with [`client`] and [`server`]; [`coordinate`] is the run itself, and [`limits`] what a server does at most.
 

@@ -175,7 +175,7 @@ impl Server {
         }
     }
 
-    /// What a client says of this machine is replaced by what is so.
+    /// Replaces the client's claims about addresses, CPUs and ports by this server's own.
     fn override_local_settings(
         &self,
         mut assignment: Assignment,
@@ -189,7 +189,7 @@ impl Server {
     }
 }
 
-/// An address without the disguise that IPv4 wears at a socket of IPv6: the client knows it without.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn canonical_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -22,7 +22,7 @@ pub struct ConnectionInfo {
     pub receive_buffer: u64,
 }
 
-/// What can be asked of a socket.
+/// Which kernel statistics a socket offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfoKind {
     /// Its buffers.

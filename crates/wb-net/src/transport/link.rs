@@ -1,4 +1,4 @@
-//! How the two ends of a connection come to know each other before anything is measured.
+//! Links: how both sides create their sockets and exchange addresses before the run.
 //!
 //! Every connect and accept of a profile is a link. Before the run both sides make their sockets, or hold ports for
 //! them, and tell each other the addresses over the control connection. So the side that accepts takes connections

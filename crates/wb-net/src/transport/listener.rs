@@ -28,7 +28,7 @@ use super::{
 };
 use crate::language::Protocol;
 
-/// A door: a listening socket of one strand, or a place where a shared one puts what is for this strand.
+/// A listener: a listening socket of one strand, or a strand's share of a common one.
 #[derive(Debug)]
 pub(super) enum Listener {
     Exclusive(ExclusiveListener),
@@ -98,7 +98,7 @@ impl Listener {
         }
     }
 
-    /// Of a shared door, the strand that is asked first tells for all.
+    /// Takes the count of refused connections; a shared listener reports it once.
     pub(super) fn take_refused(&self) -> u64 {
         match self {
             Self::Exclusive(own) => own.refused + own.drain_unexpected(),

@@ -19,7 +19,7 @@ pub const UNIX_NAME_PREFIX: &str = "weighbridge-";
 /// Queue of a listening socket; the kernel cuts it to its own limit.
 const BACKLOG: i32 = 4096;
 
-/// How a socket is to be.
+/// Configuration of a socket.
 #[derive(Debug, Clone)]
 pub struct SocketConfig<'a> {
     /// What the profile says.

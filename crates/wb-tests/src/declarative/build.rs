@@ -1,4 +1,4 @@
-//! What the building of a definition's programs depends on, and nothing else of it.
+//! Inputs that affect only the build of a definition's programs.
 
 use wb_model::{Params, Requirement};
 

@@ -1,4 +1,4 @@
-//! A definition that was understood: what is built, started, measured, read and checked.
+//! A validated definition: what is built, started, measured, extracted and checked.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Figures out of what a command left: by regular expression or JSON path, in the unit that was declared.
+//! Extraction of metric values from a command's output by regular expression or JSON path.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a sample of a definition left, being read.
+//! Output of a sample: process records, standard streams, files and provenance.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) enum OutputSource {
     File(String),
 }
 
-/// What a sample was taken with, beside its parameters.
+/// Inputs of a sample beside its parameters: hashes of definition, programs and files, and how its duration was set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct SampleProvenance {

@@ -1,4 +1,4 @@
-//! What a sample of a definition came to: its figures, whether its time followed its work, and its checks.
+//! Evaluation of a sample of a definition: metrics, checks, and whether the time depends on the work.
 
 use std::collections::BTreeMap;
 

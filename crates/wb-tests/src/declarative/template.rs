@@ -50,7 +50,7 @@ impl Builtin {
     }
 }
 
-/// When a text is filled in, which decides what is known by then.
+/// Phase in which a template is expanded; it decides which placeholders are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// While it is planned: parameters alone.

@@ -1,4 +1,4 @@
-//! What the lines of a runner come to, and what can be wrong with them.
+//! Parser of a runner's output.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

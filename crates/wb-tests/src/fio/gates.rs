@@ -1,4 +1,4 @@
-//! Whether what fio says can be, and is what was asked for.
+//! Gates of fio: plausibility of its report, and agreement with the job.
 
 use serde::Deserialize;
 use wb_model::outcome::Gate;

@@ -1,4 +1,4 @@
-//! What fio works on: made by us and removed after, or what is there, never overwritten unasked.
+//! Targets of fio: private files that are created and removed, or existing files and devices.
 
 use wb_agent::{Command, Process, Scratch};
 use wb_model::Bytes;

@@ -251,7 +251,7 @@ fn compare_with_request(params: &Params, output: &str) -> Result<Vec<(&'static s
     Ok(output.trials.iter().flat_map(trial).chain(threads).collect())
 }
 
-/// How long a sample takes when the program solves once, about: hpcc measures other things too.
+/// Extra time of a sample of hpcc, which runs further benchmarks.
 pub(super) fn extra_time(params: &Params) -> Nanos {
     Nanos(if params.is_external() && params.program_kind() == ProgramKind::Hpcc { 10_000_000_000 } else { 0 })
 }

@@ -1,4 +1,4 @@
-//! What a datagram of 8 bytes or more says of itself, so that its receiver knows which one was lost.
+//! The header of a datagram: its position in the transaction, by which the receiver detects loss and reordering.
 //!
 //! It is where the sender is in its transaction. Both sides carry out the same positions, so a receiver that was
 //! waiting for an earlier one knows that everything between is not coming, and goes on from there.

@@ -1,4 +1,4 @@
-//! After a transaction: both sides take in what is still on its way, so that the next begins on quiet connections.
+//! Draining: after a transaction both sides receive what is still in flight.
 
 use std::{io::ErrorKind, sync::atomic::Ordering::Relaxed};
 

@@ -65,7 +65,7 @@ pub(super) struct Strand {
     pub(super) tally: StrandTally,
 }
 
-/// What others tell a strand while it is busy.
+/// Flags by which other threads stop or finish a running strand.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     /// Give up.
@@ -125,7 +125,7 @@ struct StrandPosition {
     piece_bytes: u64,
 }
 
-/// What a strand is in the middle of.
+/// The operation that a strand has begun and not finished.
 enum StrandOperation {
     /// Nothing: the next execution has not begun.
     Idle,

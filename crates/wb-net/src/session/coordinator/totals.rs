@@ -1,4 +1,4 @@
-//! What strands moved, as their parties say: told to the other side, and compared.
+//! Byte and datagram totals of both sides: exchanged and compared.
 
 use std::collections::BTreeMap;
 

@@ -82,7 +82,7 @@ pub(super) enum TlsSession {
     Acceptor(UnbufferedServerConnection),
 }
 
-/// A connection without its socket.
+/// TLS record layer: encrypts and decrypts between buffers, without a socket.
 pub(super) struct RecordLayer {
     session: TlsSession,
     /// What has come and is not decrypted yet.
