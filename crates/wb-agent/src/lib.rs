@@ -19,7 +19,7 @@ pub mod worker;
 
 pub use clock::ClockOffset;
 pub use protocol::{Capture, Command, EntryKind, Fault, FileEntry, OutputDigest, Ran, Stream};
-pub use server::{AgentError, RUN, runs_here, serve};
+pub use server::{AgentError, RUN, announced_runs, serve};
 pub use stdio::stdio;
 pub use terms::{Announced, Controller, Holder, Terms};
 pub use worker::{

@@ -4,8 +4,8 @@
 //! TEST[:GROUP[:GROUP…]]      GROUP is  name=value,name=value  or a JSON object
 //! ```
 //! A name is bare or in double quotes; that of a knob may have a target: `knobs.hugetlb@2048kB`. A value is bare text (up
-//! to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list `[a,b,"c"]`. The first group holds the test's parameters, further ones the properties of later
-//! stages. `id=` in any group pins the name of the serial. Blanks around names and values mean nothing.
+//! to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list `[a,b,"c"]`. The first group holds the test's
+//! parameters, further ones the properties of later stages. `id=` in any group pins the name of the serial. Blanks around names and values mean nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -97,7 +97,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
-                sets: values_of_sets(&named.profile, means.sets),
+                sets: set_values(&named.profile, means.sets),
                 knobs,
                 guests: made,
             };
@@ -114,7 +114,7 @@ pub async fn apply(named: &Named, host: &HostAt<'_>, means: &Means<'_>) -> Resul
 }
 
 /// The knobs and values of a profile's sets, by the set's name.
-pub fn values_of_sets(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTreeMap<String, String>> {
+pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTreeMap<String, String>> {
     let values = |set: &KnobSet| set.knobs.iter().map(|wanted| (wanted.key(), wanted.value.clone())).collect();
     let named = sets.iter().filter(|set| profile.sets.contains(&set.name));
     named.map(|set| (set.name.clone(), values(set))).collect()

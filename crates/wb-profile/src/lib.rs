@@ -24,7 +24,7 @@ pub mod shelf;
 mod site;
 pub mod usage;
 
-pub use apply::{Applied, HostAt, Means, Standing, apply, folders, values_of_sets};
+pub use apply::{Applied, HostAt, Means, Standing, apply, folders, set_values};
 pub use controller::Controller;
 pub use error::{ProfileError, Why};
 pub use guest::{GuestLog, GuestLogs, Made, Planned, console, guest_logs, remove_guest_logs};

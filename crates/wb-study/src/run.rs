@@ -252,7 +252,7 @@ fn changes(run: &RunFolder, entries: &[Entry]) -> Result<Vec<EnvironmentChange>,
                 let last =
                     at_other(earlier, "after")?.map_or_else(|| at_other(earlier, "before"), |last| Ok(Some(last)))?;
                 changes.extend(last.into_iter().flat_map(|last| Environment::difference(&last, &before)));
-                changes.retain(matters_to_later_samples);
+                changes.retain(is_relevant_between_entries);
             }
             changes
                 .extend(at_other(at, "after")?.into_iter().flat_map(|after| Environment::difference(&before, &after)));
@@ -273,7 +273,7 @@ fn profile(entry: &Entry) -> Option<&ProfileName> {
 
 /// Whether a change between two entries can be one of what is measured. Their controllers may run in different cgroups, a
 /// reboot is no change of the system, and each looks up the programs of its own tests.
-fn matters_to_later_samples(change: &Change) -> bool {
+fn is_relevant_between_entries(change: &Change) -> bool {
     let is_of_program = change.path.starts_with("tools/") && (change.before.is_none() || change.after.is_none());
     !is_of_program && !change.path.starts_with("cgroup/") && change.path != "kernel/boot-id"
 }

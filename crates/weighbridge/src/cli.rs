@@ -252,13 +252,13 @@ pub(crate) struct What {
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingFlags {
     /// Exactly so many samples of each cell; none is taken again unless --retakes is given
-    #[arg(long, value_name = "N", value_parser = whole::<usize, 1>, conflicts_with_all = ["min_samples", "max_samples"])]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>, conflicts_with_all = ["min_samples", "max_samples"])]
     pub(crate) samples: Option<usize>,
     /// No fewer samples
-    #[arg(long, value_name = "N", value_parser = whole::<usize, 1>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) min_samples: Option<usize>,
     /// No more samples, but for disturbed ones that are taken again
-    #[arg(long, value_name = "N", value_parser = whole::<usize, 1>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) max_samples: Option<usize>,
     /// Done when half the interval of the median is within so many percent of it
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -267,7 +267,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
     /// How many disturbed samples of a cell are taken again
-    #[arg(long, value_name = "N", value_parser = whole::<usize, 0>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize, 0>)]
     pub(crate) retakes: Option<usize>,
     /// In which order cells are sampled
     #[arg(long, value_name = "ORDER", value_parser = named::<Order, 2>(ORDERS))]
@@ -285,16 +285,16 @@ pub(crate) struct AttemptFlags {
     #[arg(long, value_name = "TIME")]
     pub(crate) min_time: Option<Nanos>,
     /// Samples before the counted ones
-    #[arg(long, value_name = "N", value_parser = whole::<u32, 0>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) warm_up: Option<u32>,
     /// The most time for one attempt; without, ten times its estimate and a minute
     #[arg(long, value_name = "TIME")]
     pub(crate) limit: Option<Nanos>,
     /// How often one sample is tried before its cell is given up; every attempt is kept
-    #[arg(long, value_name = "N", value_parser = whole::<u32, 1>, visible_alias = "retry-tests")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32, 1>, visible_alias = "retry-tests")]
     pub(crate) attempts: Option<u32>,
     /// Decides every random choice; without, drawn and recorded
-    #[arg(long, value_name = "N", value_parser = whole::<u64, 0>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>)]
     pub(crate) seed: Option<u64>,
     /// A command to run around each sample, its output kept; may be given more than once
     #[arg(long = "tool", value_name = "COMMAND", value_parser = tool)]
@@ -509,7 +509,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// A whole number that is `LEAST` or more.
-pub(crate) fn whole<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Result<T, String> {
+pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Result<T, String> {
     let number = text.parse::<u64>().ok().filter(|number| *number >= LEAST);
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let most = (1..=64).map(|bits| u64::MAX >> (64 - bits)).rfind(|most| T::try_from(*most).is_ok());

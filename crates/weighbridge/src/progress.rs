@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wb_model::{CellId, Purpose, counted, unescaped};
 use wb_run::Progress;
 
-use crate::commands::{by_reason, estimate, lasting};
+use crate::commands::{estimate, group_by_reason, lasting};
 use crate::console::Console;
 
 /// Whoever tells the user how a run goes on.
@@ -51,7 +51,7 @@ impl Watcher {
                 self.line(&left);
                 let unsupported =
                     unsupported.iter().map(|(cell, reason)| (name(cell), format!("unsupported: {reason}")));
-                by_reason(unsupported).iter().for_each(|line| self.line(line));
+                group_by_reason(unsupported).iter().for_each(|line| self.line(line));
             }
             Progress::Noted(note) => self.line(note),
             Progress::Warned(what) => self.print(&format!("warning: {what}")),

@@ -43,7 +43,7 @@ use groups::LiveGroup;
 use home::Home;
 use processes::LiveProcess;
 use recordings::Recording;
-pub use runs::runs_here;
+pub use runs::announced_runs;
 use runs::{Announcement, Kind};
 pub use tuning::RUN;
 
@@ -337,7 +337,7 @@ impl Agent {
     }
 
     /// A run of another controller that is under way on this machine, whether this agent measures already or not.
-    fn run_of_another(&self) -> Option<Holder> {
+    fn foreign_run(&self) -> Option<Holder> {
         let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().unsigned_abs());
         // The controller of this machine has started its agent itself.
         let is_ours = |holder: &Holder| match &self.controller {

@@ -88,7 +88,7 @@ impl Drop for Announcement {
 }
 
 /// The runs of all users that measure on this machine.
-pub fn runs_here() -> Vec<Holder> {
+pub fn announced_runs() -> Vec<Holder> {
     announced(&folder(), Kind::Run)
 }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 
-use wb_knobs::KnobSet;
-use wb_knobs::knobs::shield;
+use wb_knobs::knobs::shield::{self, Shield};
 use wb_knobs::tune::{Tuned, Wanted, apply, settable};
+use wb_knobs::{Knob, KnobSet};
 use wb_sys::undo::{Change, Holder, RevertError, Step, UndoError, Undone};
 use wb_sys::{SysRoot, UndoLog};
 
@@ -14,7 +14,7 @@ use crate::worker::{LeftBehind, PutBack, StillChanged};
 
 use super::Agent;
 
-/// For whom the undo log has what agents change.
+/// Owner of the changes that agents make, in the undo log.
 pub const RUN: &str = "run";
 
 fn is_ours(change: &Change) -> bool {
@@ -48,12 +48,14 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
     };
     match UndoLog::changes(root) {
         Ok(changes) if changes.iter().any(is_ours) => {}
+        // A run that was killed before its first change has announced it: opening the log withdraws that.
+        Ok(_) if UndoLog::read_owners(root).is_ok_and(|owners| owners.iter().any(|owner| owner == RUN)) => {}
         Ok(_) => return LeftBehind::default(),
         Err(error) if matches!(refused(&error), Fault::NotRoot) => {
-            return match UndoLog::changed_for(root) {
+            return match UndoLog::read_owners(root) {
                 // What somebody has applied on purpose is what the machine is like.
                 Ok(owners) if !owners.iter().any(|owner| owner == RUN) => LeftBehind::default(),
-                Ok(_) => LeftBehind { still_changed: Some(of_root(root)), ..LeftBehind::default() },
+                Ok(_) => LeftBehind { still_changed: Some(changes_of_root(root)), ..LeftBehind::default() },
                 Err(error) => {
                     let fault =
                         format!("whether a run that was killed has left something changed is not known: {error}");
@@ -77,8 +79,10 @@ pub(super) fn restore(root: &SysRoot) -> LeftBehind {
 }
 
 /// The changes of root's runs, for a user who may not read the log.
-fn of_root(root: &SysRoot) -> StillChanged {
-    let (what, unnamed) = (Vec::new(), "a run of root's has changed settings, which only root can put back");
+fn changes_of_root(root: &SysRoot) -> StillChanged {
+    let (what, unnamed) =
+        (Vec::new(), "settings that a run of root changed are still in effect, and only root can restore them");
+    // Whom it names is a help; that it is changed is known without.
     let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.what == RUN);
     let Some(holder) = holder else { return StillChanged { what, why: unnamed.to_owned(), is_held: false } };
     let is_held = !holder.has_ended;
@@ -117,23 +121,21 @@ fn put_back((change, how): (Change, Undone)) -> PutBack {
 /// The knobs that cannot be set so, and why.
 pub(super) fn unsettable(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let refused = |(key, value): (&String, &String)| {
-        Some((key.clone(), outside(key, value).or_else(|| Some(settable(root, key, value).err()?.0))?))
+        Some((key.clone(), shield_conflict(key, value).or_else(|| Some(settable(root, key, value).err()?.0))?))
     };
     knobs.iter().filter_map(refused).collect()
 }
 
-/// Why a knob cannot be set by an agent that runs: what is measured would be kept off the CPUs of a shield that is made
-/// after its agent was started.
-fn outside(key: &str, value: &str) -> Option<String> {
-    (key == SHIELD && value != "none").then(|| {
+/// Reason why a knob cannot be set during a run: a shield that is made after its agent has started excludes the workload.
+fn shield_conflict(key: &str, value: &str) -> Option<String> {
+    let shield = Shield.name();
+    (key == shield && value != "none").then(|| {
         format!(
-            "what is measured would stay outside: `weighbridge tune apply {SHIELD}={value}` before the run measures inside"
+            "the workload would be excluded from the shielded CPUs: run `weighbridge tune apply {shield}={value}` first, \
+             and the run measures on them"
         )
     })
 }
-
-/// The name of the knob that keeps CPUs free of programs.
-const SHIELD: &str = "shield";
 
 /// Enters the shield of this machine, if it has one: nothing else may run on its CPUs, and whatever is measured is started
 /// from here.
@@ -151,7 +153,7 @@ impl Agent {
         knobs: &BTreeMap<String, String>,
         strict: bool,
     ) -> Result<Vec<Tuned>, Fault> {
-        if let Some(why) = knobs.iter().find_map(|(key, value)| outside(key, value)) {
+        if let Some(why) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
             return Err(Fault::Refused { why });
         }
         let wanted = knobs.iter().map(|(name, value)| Wanted::new(name, value.clone()));
@@ -181,8 +183,8 @@ impl Agent {
         let mut held = self.log.lock().await;
         // Another call may have torn it down while this one waited.
         let group = self.group(group)?;
-        if let (None, Some(other)) = (held.as_ref(), self.run_of_another()) {
-            let why = format!("another run measures on this machine as it is, and must not find it changed: {other}");
+        if let (None, Some(other)) = (held.as_ref(), self.foreign_run()) {
+            let why = format!("cannot change this machine while another run measures on it: {other}");
             return Err(Fault::Refused { why });
         }
         let (log, root) = (held.take(), self.root.clone());

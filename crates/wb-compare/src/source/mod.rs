@@ -211,7 +211,7 @@ pub fn read(sources: &[Source], options: &ReadOptions, study: Study<'_>) -> Resu
             {
                 return Err(SourceError::Copy { path: path.clone(), original: original.to_owned() });
             }
-            if folder.layout == Layout::RunPerf {
+            if folder.layout == Layout::RunPerf && source.runs.len() > 1 {
                 let unreadable = |source| SourceError::Unreadable { path: path.clone(), source };
                 let contents = Contents::of(path, &folder).map_err(unreadable)?;
                 for (before, original) in &contents_before {

@@ -16,6 +16,8 @@ fn secrets_are_masked_wherever_they_stand() {
         ("--password 'a  b c' ro", "--password *** ro"),
         ("--api-token abc  --fast", "--api-token ***  --fast"),
         ("--auth-required --fast", "--auth-required --fast"),
+        ("memtier --key-maximum 1000 --key-pattern=R:R", "memtier --key-maximum 1000 --key-pattern=R:R"),
+        ("tool --max-key abc key_size=4k", "tool --max-key *** key_size=4k"),
         ("--default-password=abc -v", "--default-password=*** -v"),
         ("sh -c \"tool --password abc --fast\"", "sh -c \"tool --password *** --fast\""),
         ("systemd.setenv=MY_TOKEN=abc", "systemd.setenv=MY_TOKEN=***"),

@@ -160,7 +160,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// When that cannot be read.
-    pub fn changed_for(root: &SysRoot) -> Result<Vec<String>, UndoError> {
+    pub fn read_owners(root: &SysRoot) -> Result<Vec<String>, UndoError> {
         Store::of(root)?.owners()
     }
 
@@ -288,7 +288,7 @@ impl UndoLog {
     fn undo(&mut self, number: u32, conflict: Conflict, undone: &mut Vec<(Change, Undone)>) -> Result<(), UndoError> {
         let Some(known) = self.changes.get(&number).cloned() else { return Ok(()) };
         let first = undone.len();
-        let how = match self.hand_on(&known)? {
+        let how = match self.transfer_to_later(&known)? {
             None => self.put_back(&known, conflict, undone)?,
             Some(by) => {
                 let how = Undone::Superseded { by };
@@ -320,7 +320,7 @@ impl UndoLog {
 
     /// Has later changes of the same settings put back what this one was to put back, the setting itself and its
     /// dependents; for whom the setting itself was changed again, if it was.
-    fn hand_on(&mut self, known: &Known) -> Result<Option<String>, UndoError> {
+    fn transfer_to_later(&mut self, known: &Known) -> Result<Option<String>, UndoError> {
         let Known { change, made } = known;
         let is_gone = change.step.is_volatile() && change.boot != self.boot;
         if is_gone {
@@ -433,6 +433,8 @@ impl Drop for UndoLog {
             let _ = lock::sign(&mut self.lock, &change.by);
         }
         if self.changes.is_empty() {
+            // What stays of a change that could not be noted is removed by whoever opens the log next.
+            let _ = self.store.remove_owners();
             let _ = fs::remove_file(self.store.lock());
             self.store.leave();
         }

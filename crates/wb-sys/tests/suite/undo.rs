@@ -188,11 +188,11 @@ fn what_is_no_regular_file_of_one_name_is_not_replaced() {
     let mut log = UndoLog::open(&root, "a test").unwrap();
     let ours = "/var/lib/weighbridge/undo/log.jsonl";
     for (path, why) in [
-        ("/etc/link", "it is a symbolic link to `real`: name the file itself"),
-        ("/etc/dangling", "it is a symbolic link to `nowhere`: name the file itself"),
-        ("/etc/fifo", "it is no regular file"),
-        ("/etc/other", "it has 2 names (hard links), and replacing it would part them"),
-        (ours, "/var/lib/weighbridge is where this program notes what it changes"),
+        ("/etc/link", "symbolic link to `real`: name the file itself"),
+        ("/etc/dangling", "symbolic link to `nowhere`: name the file itself"),
+        ("/etc/fifo", "not a regular file"),
+        ("/etc/other", "it has 2 hard links, which replacing it would separate"),
+        (ours, "files below /var/lib/weighbridge belong to the undo log"),
     ] {
         let step = Step::File { path: path.to_owned(), mode: 0o644 };
         assert_eq!(step.refusal(&root).map(|refusal| refusal.to_string()).as_deref(), Some(why));

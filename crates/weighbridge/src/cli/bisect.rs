@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "COMMAND", group = "how")]
     pub(crate) measure: Option<String>,
     /// So many runs of each end: with fewer than four nobody can tell a change from what runs of one build differ in
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole::<u16, 1>)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
     /// Go on although the ends do not differ clearly
     #[arg(long)]

@@ -70,7 +70,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) n_out_of_results: f64,
     /// In so many builds a check may be beyond it
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = super::whole::<u32, 0>)]
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
     pub(crate) n_out_of_results_n: u32,
     /// A ratio that differs by less than so many percent does not matter; `model`: by less than two runs of one build do
     #[arg(long, default_value = "5", value_name = "PERCENT|model", allow_negative_numbers = true)]

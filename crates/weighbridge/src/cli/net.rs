@@ -80,7 +80,7 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: IpAddr,
     /// The port of the control connection
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
-          value_parser = super::whole::<u16, 0>)]
+          value_parser = super::whole_number::<u16, 0>)]
     pub(crate) port: u16,
     /// Take data connections only on these ports, for firewalls
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
@@ -92,10 +92,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) once: bool,
     /// So many sessions at a time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = super::whole::<usize, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = super::whole_number::<usize, 0>)]
     pub(crate) max_sessions: usize,
     /// So many strands in a session
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = super::whole::<u64, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = super::whole_number::<u64, 0>)]
     pub(crate) max_strands: u64,
     /// So much memory for a session
     #[arg(long, value_name = "SIZE", default_value = "2G")]
@@ -129,7 +129,7 @@ pub(crate) struct RunArgs {
     pub(crate) var: Vec<(String, String)>,
     /// Port of the control connections
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
-          value_parser = super::whole::<u16, 0>)]
+          value_parser = super::whole_number::<u16, 0>)]
     pub(crate) port: u16,
     /// Print groups, threads, transactions, flowops and connections
     #[arg(long, short)]
@@ -197,7 +197,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) connect_timeout: Nanos,
     /// Give strands a thread each up to so many; more are carried out by events
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole::<u32, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole_number::<u32, 0>)]
     pub(crate) max_threads: u32,
     /// Pin strands to these CPUs in turn: `0-3,8`
     #[arg(long, value_name = "LIST", value_parser = list)]
@@ -206,7 +206,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = key_value)]
     pub(crate) server: Vec<(String, String)>,
     /// Decides every random choice; without, drawn and told
-    #[arg(long, value_name = "N", value_parser = super::whole::<u64, 0>)]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u64, 0>)]
     pub(crate) seed: Option<u64>,
     /// Who this is, and who is trusted
     #[command(flatten)]
@@ -233,7 +233,7 @@ pub(crate) struct PresetArgs {
     pub(crate) protocols: Vec<Protocol>,
     /// Connections at a time; of several numbers each is measured
     #[arg(long, short = 'n', value_name = "N,…", value_delimiter = ',', default_value = "1",
-          value_parser = super::whole::<u32, 1>)]
+          value_parser = super::whole_number::<u32, 1>)]
     pub(crate) instances: Vec<u32>,
     /// Socket buffers; without, the kernel tunes them
     #[arg(long, short, value_name = "SIZE")]
@@ -243,7 +243,7 @@ pub(crate) struct PresetArgs {
     pub(crate) processes: bool,
     /// Port of the control connection, where HOST names none
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
-          value_parser = super::whole::<u16, 0>)]
+          value_parser = super::whole_number::<u16, 0>)]
     pub(crate) port: u16,
     /// How it is run and told
     #[command(flatten)]

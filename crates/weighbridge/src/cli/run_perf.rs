@@ -52,7 +52,7 @@ pub(crate) struct RunPerfArgs {
     #[arg(long, value_name = "PASSWORD", num_args = 1.., action = ArgAction::Set)]
     pub(crate) default_passwords: Vec<String>,
     /// Attempts at each sample
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32, 1>)]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u32, 1>)]
     pub(crate) retry_tests: Option<u32>,
     /// Script to run on every host before measuring
     #[arg(long, value_name = "FILE")]
@@ -99,7 +99,7 @@ pub(crate) struct ComparePerfArgs {
     #[arg(long, value_name = "WEIGHT", value_parser = percent)]
     pub(crate) n_out_of_results: Option<f64>,
     /// Number of builds in which a check may fail [default: 2]
-    #[arg(long, value_name = "N", value_parser = super::whole::<u32, 0>)]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
     pub(crate) n_out_of_results_n: Option<u32>,
     /// Page to write
     #[arg(long, value_name = "FILE")]

@@ -62,10 +62,10 @@ pub(crate) struct AbArgs {
     #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
     /// The most blocks, each with one sample of every variant in random order
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole::<usize, 1>)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole_number::<usize, 1>)]
     pub(crate) max_blocks: usize,
     /// No end before so many blocks, however clear it is
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole::<usize, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number::<usize, 0>)]
     pub(crate) min_blocks: usize,
     /// How often, in percent, anything that does not differ may be said to, over all looks and variants together
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::percent, allow_negative_numbers = true)]
@@ -79,10 +79,10 @@ pub(crate) struct AbArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
     /// So many runs, each prepared anew; more are added to a folder that has some
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = super::whole::<u16, 1>)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
     /// So many samples on each side of a comparison; a run has twice as many
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = super::whole::<u16, 2>)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = super::whole_number::<u16, 2>)]
     pub(crate) samples: u16,
     /// What is measured; last, since its headings hold for all that follows
     #[command(flatten)]

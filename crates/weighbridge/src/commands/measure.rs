@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use wb_model::WorkerName;
 use wb_model::secrets::{masked_arguments, masked_json, masked_value};
 use wb_plan::{Plan, Workers, masked};
-use wb_profile::{Named, Preflight, Profile, Standing, values_of_sets};
+use wb_profile::{Named, Preflight, Profile, Standing, set_values};
 use wb_record::{RunFolder, files};
 use wb_run::environment::keep_consoles;
 use wb_run::resume::{is_complete, recall};
@@ -262,7 +262,7 @@ impl<'a> Measuring<'a> {
         let Some((entry, _)) = head.last_of(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<Standing>> = files::read_json(&run.environment(&format!("profile-{entry}")))?;
         let before = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
-        let now = (recorded_as(&named.profile)?.state(), values_of_sets(&named.profile, &all_sets()?));
+        let now = (recorded_as(&named.profile)?.state(), set_values(&named.profile, &all_sets()?));
         if before.unwrap_or_default() == now {
             return Ok(());
         }

@@ -25,7 +25,7 @@ mod tune;
 mod variants;
 mod what;
 
-pub(crate) use run::{by_reason, estimate, lasting};
+pub(crate) use run::{estimate, group_by_reason, lasting};
 pub(crate) use schema::schemas;
 
 use crate::cli::{Cli, Command};

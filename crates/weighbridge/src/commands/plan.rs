@@ -14,7 +14,7 @@ use wb_run::Crew;
 
 use super::crew::{Hosts, Ready, close, hosts, leave_out_changed, preflights, profiles};
 use super::what::{Asked, asked};
-use super::{by_reason, estimate, lasting, print_json, print_text, publish, runtime};
+use super::{estimate, group_by_reason, lasting, print_json, print_text, publish, runtime};
 use crate::cli::{HostFlags, PlanArgs};
 use crate::console::Console;
 use crate::error::Error;
@@ -175,7 +175,7 @@ fn drawn(planned: &Planned, console: &Console) -> String {
     }
     let mut text = table.draw(console.out);
     let unsupported = plan.cells.iter().filter_map(|cell| Some((cell.id.to_string(), cell.unsupported.clone()?)));
-    text += &section("cannot be measured here", by_reason(unsupported).into_iter());
+    text += &section("cannot be measured here", group_by_reason(unsupported).into_iter());
     text += &section("guests", planned.guests.iter().flat_map(guests));
     text += &section("left out", left_out(plan));
     text += &section("the machine decides", open(plan));

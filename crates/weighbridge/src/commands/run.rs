@@ -57,7 +57,7 @@ pub(crate) fn lasting(seconds: f64) -> String {
 }
 
 /// A line for each reason with the cells that it holds for, `CELL and 3 others: REASON`, in the order of the first ones.
-pub(crate) fn by_reason(cells: impl Iterator<Item = (String, String)>) -> Vec<String> {
+pub(crate) fn group_by_reason(cells: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let mut reasons: Vec<(String, String, usize)> = Vec::new();
     for (cell, reason) in cells {
         match reasons.iter_mut().find(|(_, known, _)| *known == reason) {
@@ -70,4 +70,28 @@ pub(crate) fn by_reason(cells: impl Iterator<Item = (String, String)>) -> Vec<St
         others => format!("{cell} and {}: {reason}", counted(others, "other")),
     };
     reasons.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_duration_has_its_least_and_its_most() {
+        let of = |least: u64, most: u64| {
+            estimate(Duration { least: Nanos(least * 1_000_000_000), most: Nanos(most * 1_000_000_000) })
+        };
+        assert_eq!(of(0, 0), None);
+        assert_eq!(of(7, 7).unwrap(), "about 7 s");
+        assert_eq!(of(7, 600).unwrap(), "about 7 s with the fewest samples, 10 min with the most");
+    }
+
+    #[test]
+    fn cells_of_one_reason_share_a_line() {
+        let cells = [("a", "no root"), ("b", "no disk"), ("c", "no root"), ("d", "no root")];
+        let cells = cells.into_iter().map(|(cell, reason)| (cell.to_owned(), reason.to_owned()));
+        assert_eq!(group_by_reason(cells), ["a and 2 others: no root", "b: no disk"]);
+    }
 }

@@ -132,7 +132,7 @@ fn open(sys: &SysRoot, by: &str) -> Result<UndoLog, Error> {
 
 /// Names the runs that are measuring on this machine, whose samples a change of its settings divides.
 fn warn_of_runs() {
-    for run in wb_agent::runs_here() {
+    for run in wb_agent::announced_runs() {
         tell!(
             "warning: a run of {run} is measuring here: samples before and after this change are of different settings"
         );

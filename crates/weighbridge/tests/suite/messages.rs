@@ -67,6 +67,18 @@ fn a_folder_of_result_folders_names_them() {
 }
 
 #[test]
+fn a_copy_of_a_result_folder_counts_once() {
+    let lab = Lab::new();
+    for build in ["perf", "copy", "dst"] {
+        made(&lab, build, &around(1000.0));
+    }
+    made(&lab, "other", &around(1001.0));
+    let ran = lab.weighbridge("compare src=perf,copy dst");
+    assert!(ran.code == 1 && ran.err.contains("copy is a copy of perf: a run counts once"), "{}", ran.seen());
+    assert_eq!(lab.weighbridge("compare src=perf,other dst").code, 0);
+}
+
+#[test]
 fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
     let lab = Lab::new();
     made(&lab, "perf", &around(1000.0));
@@ -78,6 +90,11 @@ fn a_run_against_results_of_run_perf_has_nothing_in_common_with_them() {
     ");
     let ran = lab.weighbridge("compare perf own");
     assert!(ran.code == 4 && !ran.out.contains("missing"), "{}", ran.seen());
+    for line in ["analyze perf own", "nearest own perf", "model fit --linear --output m perf own", "diff-perf own perf"]
+    {
+        let ran = lab.weighbridge(line);
+        assert!(ran.code != 0 && ran.err.contains("they name their checks differently"), "{line}: {}", ran.seen());
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn two_runs_at_one_time_warn_of_each_other_and_record_it() {
     // The first one measures the machine as it is.
     let changing = lab.weighbridge(&format!("run steady:knobs.drop-caches=all --into K {QUICK}"));
     assert_ne!(changing.code, 0, "{}", changing.seen());
-    let refused = "another run measures on this machine as it is, and must not find it changed: ";
+    let refused = "cannot change this machine while another run measures on it: ";
     assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.seen());
 
     std::fs::write(flag("go"), "").unwrap();

@@ -115,11 +115,13 @@ fn an_image_a_domain_and_arguments_that_cannot_be_used_are_found() {
         "<domain><name>%(name)s</name><devices><disk><source file='/home/me/own.qcow2'/></disk></devices></domain>",
     );
     lab.write("broken.xml", "<domain><name>%(name)s</name>");
+    lab.write("local.xml", "<domain>");
     let missing = r#"DefaultLibvirt:{"virt-type":"qemu","image":"/no/such.qcow2"}"#.to_owned();
     for (profile, reason) in [
         (missing, "there is no file /no/such.qcow2"),
         (guests(&lab, r#","xml":"other.xml""#), "other.xml: no <disk> has `%(disk)s` as the file of its <source>"),
         (guests(&lab, r#","xml":"broken.xml""#), "broken.xml: it is not well-formed XML: <domain> is not closed"),
+        (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: it is not well-formed XML"),
         (guests(&lab, r#","xml":"absent.xml""#), "absent.xml: No such file or directory"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
         (guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""), "and need 256 MiB"),

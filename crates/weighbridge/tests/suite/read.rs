@@ -81,6 +81,24 @@ fn the_doctor_exits_as_it_says() {
 }
 
 #[test]
+fn what_changed_between_two_commands_for_one_run_is_reported() {
+    let lab = Lab::new();
+    let run = |samples: u32, threads: &str| {
+        let mut command =
+            lab.command(&format!("run steady --min-time 1ms --warm-up 0 --samples {samples} --into R -q"));
+        command.env("OMP_NUM_THREADS", threads);
+        assert!(command.output().unwrap().status.success());
+        lab.weighbridge("summary R").out
+    };
+    let changed = "the environment changed during the run";
+    assert!(!run(6, "1").contains("OMP_NUM_THREADS"));
+    assert!(!run(7, "1").contains("OMP_NUM_THREADS"));
+    let summary = run(8, "2");
+    let line = summary.lines().find(|line| line.contains("variables/OMP_NUM_THREADS"));
+    assert!(summary.contains(changed) && line.is_some_and(|line| line.contains("1 → 2")), "{summary}");
+}
+
+#[test]
 fn no_secret_of_the_environment_is_recorded() {
     let lab = Lab::new();
     let planted = "s3cr3t-Pl4nted";

@@ -80,9 +80,9 @@ pub(super) fn set_modified(full: &Path, modified: i64) -> io::Result<()> {
 }
 
 /// Why a file cannot be replaced and put back as it was; none where it can, or is not there.
-pub(super) fn irregular(root: &SysRoot, path: &str) -> Option<String> {
+pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String> {
     if Path::new(path).starts_with(OURS) {
-        return Some(format!("{OURS} is where this program notes what it changes"));
+        return Some(format!("files below {OURS} belong to the undo log"));
     }
     // What cannot be looked at is refused when it is read.
     let full = root.path(path).ok()?;
@@ -90,15 +90,15 @@ pub(super) fn irregular(root: &SysRoot, path: &str) -> Option<String> {
     if metadata.is_symlink() {
         let target =
             fs::read_link(&full).map_or_else(|_| "another file".to_owned(), |to| format!("`{}`", to.display()));
-        return Some(format!("it is a symbolic link to {target}: name the file itself"));
+        return Some(format!("symbolic link to {target}: name the file itself"));
     }
     if !metadata.is_file() {
-        return Some("it is no regular file".to_owned());
+        return Some("not a regular file".to_owned());
     }
     if metadata.nlink() > 1 {
-        return Some(format!("it has {} names (hard links), and replacing it would part them", metadata.nlink()));
+        return Some(format!("it has {} hard links, which replacing it would separate", metadata.nlink()));
     }
-    (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and no more than {LONGEST} are saved", metadata.len()))
+    (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and at most {LONGEST} can be saved", metadata.len()))
 }
 
 /// Why a file was not put there.

@@ -149,7 +149,7 @@ impl Step {
     pub fn refusal(&self, root: &SysRoot) -> Option<Refusal> {
         match self {
             Self::Setting { path } => file::refusal(root, path),
-            Self::File { path, .. } => file::irregular(root, path)
+            Self::File { path, .. } => file::replacement_obstacle(root, path)
                 .map(Refusal::Other)
                 .or_else(|| file::refusal(root, path).filter(|_| root.exists(path))),
             Self::Command { .. } => file::only_root(root),
@@ -165,7 +165,9 @@ impl Step {
     /// Refuses what could not be put back as it was.
     pub(super) fn check(&self, root: &SysRoot, wanted: Option<&[u8]>) -> Result<(), StepError> {
         match self {
-            Self::File { path, .. } => file::irregular(root, path).map_or(Ok(()), |why| Err(self.refused(wanted, why))),
+            Self::File { path, .. } => {
+                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.refused(wanted, why)))
+            }
             _ => Ok(()),
         }
     }

@@ -320,6 +320,11 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_pbench_does_not_have_stays_as_typed() {
+        assert!(spec(r#"fio:{"foo__":1}"#).starts_with("fio:foo__=1,"), "{}", spec(r#"fio:{"foo__":1}"#));
+    }
+
+    #[test]
     fn names_units_and_lists_are_pbenchs() {
         let all = [
             r#"fio:{"type":"read", "ramptime":"1", "runtime":"10", "samples":"1", "file-size": "100", "targets": "/fio"}"#,
