@@ -195,3 +195,28 @@ pub fn other_work(earlier: &[Entry], cells: &[Measuring], sampling: &Sampling) -
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_of_several_names_in_one_boot_are_several_machines() {
+        let facts = |hostname: &str, boot_id: &str, cpu_model: &str| Facts {
+            hostname: hostname.to_owned(),
+            boot_id: boot_id.to_owned(),
+            cpu_model: cpu_model.to_owned(),
+            ..Facts::default()
+        };
+        let one = facts("a", "1", "x");
+        for (other, expected) in [
+            (facts("a", "1", "x"), true),
+            (facts("b", "1", "x"), false),
+            (facts("a", "2", "x"), true),
+            (facts("a", "2", "y"), false),
+        ] {
+            assert_eq!(is_same(Some(&one), Some(&other)), expected, "{other:?}");
+        }
+        assert!(is_same(Some(&one), None), "one that is away measures nothing");
+    }
+}
