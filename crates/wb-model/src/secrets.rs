@@ -22,14 +22,14 @@ const ABOUT: [&str; 16] = [
     "bytes", "bits", "range", "second",
 ];
 
-/// Whether a name sounds like a secret's.
+/// Whether a name, or one of several that stand before a value (`user=joe:token`), sounds like a secret's.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    if ABOUT.contains(&last) {
-        return false;
-    }
-    SECRET.iter().any(|part| name.contains(part)) || has_pass(&name)
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.split(|c| !is_of_name(c)).any(|name| {
+        let last = name.rsplit(['-', '_', '.']).next().unwrap_or_default();
+        !ABOUT.contains(&last) && (SECRET.iter().any(|part| name.contains(part)) || has_pass(name))
+    })
 }
 
 /// Whether a word of a name ends in `pass`, as in `DB_PASS` and `dbpass2`, and not in `passed`.

@@ -72,7 +72,10 @@ fn a_summary_says_of_which_workers_a_figure_is() {
     assert!(line(" 97 /s ").ends_with(", on b"), "{summary}");
     // Where nothing was measured nothing is added up.
     let lacking = "name = \"lacking\"\nsummary = \"needs a program\"\nversion = 1\ncommand = [\"no-such-program\"]\n";
-    lab.define_figure("lacking", &format!("{lacking}[[requires]]\nprogram = \"no-such-program\"\n"));
+    lab.define_figure(
+        "lacking",
+        &format!("{lacking}[[requires]]\nprogram = \"no-such-program\"\npackage = \"none\"\n"),
+    );
     let ran = lab.weighbridge(&format!("run lacking --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into L"));
     assert!(ran.code == 3 && ran.out.contains("unsupported, on a and b"), "{}", ran.seen());
     let alone = lab.weighbridge(&format!("run steady {QUICK} --into S"));
