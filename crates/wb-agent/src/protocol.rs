@@ -127,6 +127,11 @@ pub enum Request {
         /// Their values.
         knobs: std::collections::BTreeMap<String, String>,
     },
+    /// Why a thing cannot be changed, from reading alone: an `Option<String>`.
+    Refusal {
+        /// The thing.
+        step: Box<wb_sys::undo::Step>,
+    },
     /// Sets knobs, by name or `NAME@TARGET`, until the group is torn down: a list of [`wb_knobs::tune::Tuned`].
     Tune {
         /// The group.

@@ -131,9 +131,7 @@ async fn put(named: &Named, site: &Site<'_>, sets: &[KnobSet]) -> Result<(Vec<Tu
         knobs.extend(site.group.tune_leniently(wanted).await?);
     }
     for file in &profile.files {
-        // A profile with another is not read.
-        let mode = file.permissions().unwrap_or(0o644);
-        site.group.change(Step::File { path: file.path.clone(), mode }, Some(file.text.clone())).await?;
+        site.group.change(file.step(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
         site.group.change(step(paired), Some(APPLIED.to_owned())).await?;

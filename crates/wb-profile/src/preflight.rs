@@ -53,7 +53,7 @@ async fn look(named: &Named, site: &Site<'_>) -> Result<Outlook, Why> {
     } else {
         obstacles.extend(unsettable(profile, site).await?);
         for file in &profile.files {
-            obstacles.extend(unwritable(file, site.group).await?);
+            obstacles.extend(unwritable(file, site).await?);
         }
     }
     for command in &profile.commands {
@@ -92,18 +92,9 @@ async fn unsettable(profile: &Profile, site: &Site<'_>) -> Result<Vec<Why>, Why>
 }
 
 /// Why a file cannot be put where it belongs; none where it can.
-async fn unwritable(file: &HostFile, group: &Group) -> Result<Option<Why>, Why> {
-    const CHECK: &str = "folder=${1%/*}/; \
-        if ! test -d \"$folder\"; then echo \"there is no folder \\`${1%/*}\\`\"; exit 1; fi; \
-        if test -d \"$1\"; then echo \"it is a folder\"; exit 1; fi; \
-        if ! test -w \"$folder\"; then echo \"the folder \\`${1%/*}\\` cannot be written to\"; exit 1; fi";
-    match run(group, ["sh", "-c", CHECK, "sh", &file.path]).await {
-        Ok(_) => Ok(None),
-        Err(Why::Program { said, .. }) => {
-            Ok(Some(Why::Unwritable { path: file.path.clone(), reason: last_lines(&said, 1) }))
-        }
-        Err(other) => Err(other),
-    }
+async fn unwritable(file: &HostFile, site: &Site<'_>) -> Result<Option<Why>, Why> {
+    let reason = site.group.worker().refusal(file.step()).await?;
+    Ok(reason.map(|reason| Why::Unwritable { path: file.path.clone(), reason }))
 }
 
 /// Why the shell cannot read a command; none where it can. Nothing of it is run.

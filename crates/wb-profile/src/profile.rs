@@ -11,6 +11,7 @@ use wb_model::secrets::masked_lines;
 use wb_model::wording::without_rust_types;
 use wb_model::{Bytes, Nanos, ProfileName};
 use wb_plan::nearest::{nearest, nearest_expected};
+use wb_sys::undo::Step;
 
 use crate::boot;
 use crate::image::{Format, Image};
@@ -163,6 +164,12 @@ impl HostFile {
     /// Its mode as a number; none where it is no such thing.
     pub(crate) fn permissions(&self) -> Option<u32> {
         u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o7777)
+    }
+
+    /// The change of a machine that puts it there.
+    pub(crate) fn step(&self) -> Step {
+        // A profile with another mode is not read.
+        Step::File { path: self.path.clone(), mode: self.permissions().unwrap_or(0o644) }
     }
 }
 

@@ -175,6 +175,7 @@ impl FakeAgent {
                 value(self.place(id))
             }
             Request::Unsettable { .. } => value(Vec::<(String, String)>::new()),
+            Request::Refusal { .. } => value(None::<String>),
             Request::Tune { .. } => value(Vec::<()>::new()),
             Request::LeftBehind => value(LeftBehind::default()),
             Request::Change { .. } => value(true),

@@ -290,6 +290,7 @@ impl Agent {
             Request::Remove { path } => Done::new(files::remove(&self.home, &path)?),
             Request::Group { found } => Done::new(self.new_group(found)?),
             Request::Unsettable { knobs } => Done::new(tuning::unsettable(&self.root, &knobs)),
+            Request::Refusal { step } => Done::new(step.refusal(&self.root).map(|refusal| refusal.to_string())),
             Request::Tune { group, knobs, strict } => Done::new(self.tune(group, &knobs, strict).await?),
             Request::LeftBehind => Done::new(&self.left_behind),
             Request::Change { group, step, state } => Done::new(self.change(group, *step, state).await?),

@@ -21,6 +21,7 @@ use wb_knobs::doctor::Diagnosis;
 use wb_model::{Bytes, Facts, Found, Nanos, WorkerName};
 use wb_sys::Environment;
 use wb_sys::environment::tools::Asked;
+use wb_sys::undo::Step;
 
 use crate::clock::{ClockOffset, Reading, monotonic_ns, wall_ns};
 use crate::protocol::{FileEntry, Place, Request};
@@ -175,6 +176,11 @@ impl Worker {
     /// Which of these knobs, by name or `NAME@TARGET`, cannot be set so on it, and why. Nothing is tried.
     pub async fn unsettable(&self, knobs: BTreeMap<String, String>) -> Result<Vec<(String, String)>, WorkerError> {
         self.ask(Request::Unsettable { knobs }).await
+    }
+
+    /// Why something cannot be changed on it; none where it can, as far as reading tells. Nothing is tried.
+    pub async fn refusal(&self, step: Step) -> Result<Option<String>, WorkerError> {
+        self.ask(Request::Refusal { step: Box::new(step) }).await
     }
 
     /// What agents that were killed had changed there, and what became of it when this one started.

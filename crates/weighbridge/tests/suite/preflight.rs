@@ -172,6 +172,7 @@ fn knobs_files_and_commands_that_a_host_refuses_are_found_by_the_plan() {
     profile("Knob", "[knobs]\nswappiness = \"many\"\n");
     profile("NoFolder", "[[files]]\npath = \"/no/such/folder/x\"\ntext = \"x\"\n");
     profile("Folder", &format!("[[files]]\npath = \"{folder}\"\ntext = \"x\"\n"));
+    profile("Device", "[[files]]\npath = \"/dev/null\"\ntext = \"x\"\n");
     profile("Broken", &command("if true; then"));
     // What a command brings cannot be there before it has run.
     profile("Brings", &format!("[knobs]\nswappiness = \"many\"\n{}", command("true")));
@@ -179,6 +180,7 @@ fn knobs_files_and_commands_that_a_host_refuses_are_found_by_the_plan() {
         ("Knob", "the knob `swappiness` cannot be `many`: "),
         ("NoFolder", "cannot write the file `/no/such/folder/x`: there is no folder `/no/such/folder`"),
         ("Folder", "it is a folder"),
+        ("Device", "cannot write the file `/dev/null`: not a regular file"),
         ("Broken", "invalid command `broken`: expected a shell script: "),
     ] {
         let ran = plan(&lab, name, "");

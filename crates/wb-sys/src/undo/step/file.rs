@@ -92,6 +92,9 @@ pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String>
             fs::read_link(&full).map_or_else(|_| "another file".to_owned(), |to| format!("`{}`", to.display()));
         return Some(format!("symbolic link to {target}: name the file itself"));
     }
+    if metadata.is_dir() {
+        return Some("it is a folder".to_owned());
+    }
     if !metadata.is_file() {
         return Some("not a regular file".to_owned());
     }
@@ -99,6 +102,18 @@ pub(super) fn replacement_obstacle(root: &SysRoot, path: &str) -> Option<String>
         return Some(format!("it has {} hard links, which replacing it would separate", metadata.nlink()));
     }
     (metadata.len() > LONGEST).then(|| format!("it has {} bytes, and at most {LONGEST} can be saved", metadata.len()))
+}
+
+/// Why nothing can be put into the folder of a file; none where it can.
+pub(super) fn folder_obstacle(root: &SysRoot, path: &str) -> Option<String> {
+    let folder = Path::new(path).parent()?;
+    // One that leads elsewhere is refused when it is written to.
+    let full = root.path(folder).ok()?;
+    match access(&full, Access::WRITE_OK) {
+        Ok(()) => None,
+        Err(Errno::NOENT | Errno::NOTDIR) => Some(format!("there is no folder `{}`", folder.display())),
+        Err(_) => Some(format!("the folder `{}` cannot be written to", folder.display())),
+    }
 }
 
 /// Why a file was not put there.

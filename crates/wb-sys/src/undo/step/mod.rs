@@ -149,9 +149,10 @@ impl Step {
     pub fn refusal(&self, root: &SysRoot) -> Option<Refusal> {
         match self {
             Self::Setting { path } => file::refusal(root, path),
-            Self::File { path, .. } => file::replacement_obstacle(root, path)
-                .map(Refusal::Other)
-                .or_else(|| file::refusal(root, path).filter(|_| root.exists(path))),
+            Self::File { path, .. } => {
+                let obstacle = file::replacement_obstacle(root, path).or_else(|| file::folder_obstacle(root, path));
+                obstacle.map(Refusal::Other)
+            }
             Self::Command { .. } => file::only_root(root),
             Self::Group { path, .. } => {
                 let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
